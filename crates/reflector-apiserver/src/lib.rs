@@ -1,0 +1,1 @@
+//! A small, faithful, fault-injecting Kubernetes API server, in process.

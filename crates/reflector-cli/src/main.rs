@@ -1,0 +1,3 @@
+//! The command `reflector`.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! A local copy of a remote collection, true for ever.

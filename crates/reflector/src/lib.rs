@@ -1,6 +1,8 @@
 //! A local copy of a remote collection, true for ever.
 
 mod object;
+pub mod protocol;
+pub mod source;
 mod version;
 pub mod wire;
 

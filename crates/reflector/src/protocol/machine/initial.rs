@@ -1,0 +1,143 @@
+//! Reading the collection by a streaming list (KEP-3157): a watch that sends the state first.
+
+use super::{Machine, Next, State};
+use crate::{
+    ResourceVersion,
+    protocol::{Class, Failure, FailureKind, Order, Streaming, SyncMethod, SyncReason, Time, Verb},
+    source::{VersionMatch, WatchOptions},
+};
+
+/// A streaming list under way.
+#[derive(Debug)]
+pub(super) struct Initial {
+    pub(super) reason: SyncReason,
+    /// When the last event came, or the stream opened, or the request was made.
+    pub(super) last: Time,
+    /// When the request was made.
+    since: Time,
+    opened: bool,
+    /// The life of the watch that it becomes.
+    timeout: Time,
+}
+
+/// So many streaming lists in a row that failed in a way that may pass, and the list takes over.
+const STREAM_FAILURES_MAX: u32 = 3;
+
+impl Machine {
+    /// WL-2: the version is unset at first, and the last one seen later, which the server never calls too old.
+    pub(super) fn begin_initial(&mut self, now: Time, reason: SyncReason) {
+        self.orders.push_back(Order::BeginReplace { reason, method: SyncMethod::Streaming });
+        let timeout = self.draw_watch_timeout();
+        self.counts.watches += 1;
+        self.orders.push_back(Order::Watch(WatchOptions {
+            selection: self.options.selection.clone(),
+            version: self.floor(),
+            version_match: Some(VersionMatch::NotOlderThan),
+            send_initial_events: Some(true),
+            bookmarks: true,
+            timeout: Some(timeout),
+        }));
+        self.state = State::Initial(Initial { reason, last: now, since: now, opened: false, timeout });
+    }
+
+    /// The end bookmark: what is staged is the collection as of `version`, and the stream goes on as the watch (WL-4).
+    pub(super) fn initial_events_ended(&mut self, now: Time, version: Option<ResourceVersion>) {
+        let State::Initial(initial) = &self.state else { return };
+        let (since, timeout, reason) = (initial.since, initial.timeout, initial.reason);
+        if self.is_behind_floor(version.as_ref()) {
+            self.orders.push_back(Order::Close);
+            self.report_behind_floor(now, Verb::Watch, version.as_ref());
+            return self.begin_initial(now, reason);
+        }
+        self.streaming = Streaming::Works;
+        self.commit(now, version);
+        self.continue_as_watch(now, since, timeout);
+    }
+
+    /// The streaming list failed: before it opened, by an ERROR event, or in mid-stream (WL-5).
+    pub(super) fn initial_failed(&mut self, now: Time, failure: Failure) {
+        let State::Initial(initial) = std::mem::replace(&mut self.state, State::Created) else { return };
+        let reason = initial.reason;
+        let class = failure.class();
+        match class {
+            Class::Expired | Class::TooLarge if !self.cycle.version_dropped => {
+                self.version_unavailable = true;
+                self.cycle.version_dropped = true;
+                self.fail_at_once(now, Verb::Watch, failure, class);
+                self.begin_initial(now, reason);
+            }
+            Class::Throttled
+            | Class::Unavailable
+            | Class::Unauthorized
+            | Class::Forbidden
+            | Class::Absent => {
+                self.fail(now, Verb::Watch, failure, class, Next::Sync(reason));
+            }
+            // Nobody was reached: that says nothing of streaming lists.
+            Class::Transport if !initial.opened => {
+                self.fail(now, Verb::Watch, failure, class, Next::Sync(reason));
+            }
+            Class::Transport | Class::Malformed | Class::Server | Class::Internal
+                if self.cycle.streams_failed + 1 < STREAM_FAILURES_MAX && !initial.refused(&failure) =>
+            {
+                self.cycle.streams_failed += 1;
+                self.fail(now, Verb::Watch, failure, class, Next::Sync(reason));
+            }
+            _ => {
+                self.cycle.streams_failed = 0;
+                if class == Class::NotSupported {
+                    self.unwatchable_until = Some(now + self.options.streaming_probe_after);
+                }
+                self.report_fallback(now, failure, class, reason);
+            }
+        }
+    }
+
+    /// WL-5 has client-go ask again for ever; here a clean end before the bookmark means that the server does not know
+    /// the parameter (kubernetes#140890).
+    pub(super) fn initial_ended_early(&mut self, now: Time) {
+        let State::Initial(initial) = &self.state else { return };
+        let reason = initial.reason;
+        let failure =
+            Failure::malformed("the stream ended without the bookmark that ends the initial events");
+        self.report_fallback(now, failure, Class::Malformed, reason);
+    }
+
+    pub(super) fn initial_is_silent(&mut self, now: Time) {
+        let State::Initial(initial) = &self.state else { return };
+        let reason = initial.reason;
+        self.fallback_unproven = !initial.opened;
+        self.orders.push_back(Order::Close);
+        let limit = self.options.initial_deadline;
+        let failure = Failure::deadline(format!(
+            "no event for {limit:?}, and no bookmark that ends the initial events"
+        ));
+        self.report_fallback(now, failure, Class::Silent, reason);
+    }
+
+    fn report_fallback(&mut self, now: Time, failure: Failure, class: Class, reason: SyncReason) {
+        self.fail_at_once(now, Verb::Watch, failure.clone(), class);
+        self.fall_back(now, &failure, reason);
+    }
+
+    /// Until when the streaming list is worth waiting for.
+    pub(super) fn draw_watch_timeout(&mut self) -> Time {
+        let (min, max) = self.options.watch_timeout;
+        let drawn = self.random.between(min, max);
+        // The server counts whole seconds.
+        Time::from_secs(drawn.as_secs().max(1))
+    }
+}
+
+impl Initial {
+    /// The stream opened.
+    pub(super) fn opened(&mut self, now: Time) {
+        self.opened = true;
+        self.last = now;
+    }
+
+    /// An ERROR event of the server's own, in an open stream: it knows the request and will not serve it.
+    fn refused(&self, failure: &Failure) -> bool {
+        matches!(failure.kind(), FailureKind::Refused { .. }) && self.opened
+    }
+}

@@ -1,0 +1,5 @@
+//! Where collections come from.
+
+mod options;
+
+pub use options::{ListOptions, Selection, VersionMatch, WatchOptions};

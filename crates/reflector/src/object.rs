@@ -5,9 +5,7 @@
 //! the place where it is read, and of nothing else.
 
 use std::{
-    borrow::Borrow,
     fmt,
-    hash::{Hash, Hasher},
     marker::PhantomData,
     sync::{
         Arc,
@@ -253,53 +251,4 @@ pub struct DecodeError {
     /// What the decoder said.
     #[source]
     pub source: serde_json::Error,
-}
-
-/// A key that is borrowed in parts, so that a look-up allocates nothing.
-pub(crate) trait KeyParts {
-    fn parts(&self) -> (Option<&str>, &str);
-}
-
-impl KeyParts for (Option<&str>, &str) {
-    fn parts(&self) -> (Option<&str>, &str) {
-        *self
-    }
-}
-
-impl KeyParts for ObjectKey {
-    fn parts(&self) -> (Option<&str>, &str) {
-        (self.namespace(), self.name())
-    }
-}
-
-impl PartialEq for dyn KeyParts + '_ {
-    fn eq(&self, other: &Self) -> bool {
-        self.parts() == other.parts()
-    }
-}
-
-impl Eq for dyn KeyParts + '_ {}
-
-impl PartialOrd for dyn KeyParts + '_ {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for dyn KeyParts + '_ {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.parts().cmp(&other.parts())
-    }
-}
-
-impl Hash for dyn KeyParts + '_ {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.parts().hash(state);
-    }
-}
-
-impl<'a> Borrow<dyn KeyParts + 'a> for ObjectKey {
-    fn borrow(&self) -> &(dyn KeyParts + 'a) {
-        self
-    }
 }

@@ -30,6 +30,7 @@ mod machine;
 mod options;
 mod order;
 mod random;
+mod revision;
 mod status;
 
 use std::{fmt, time::Duration};
@@ -39,6 +40,7 @@ pub use failure::{Class, ErrorReport, Failure, FailureKind};
 pub use machine::{Deadline, EventKind, Machine};
 pub use options::{InitialRead, Options};
 pub use order::{CheckResult, Disposition, Order, SyncMethod, SyncReason};
+pub use revision::Revision;
 pub use status::{Counts, Phase, Status, Streaming};
 
 /// Time as the machine knows it: since an origin that the driver chooses. It never goes back.

@@ -302,6 +302,12 @@ impl Machine {
         }
     }
 
+    /// The version that the store is current as of, once it has applied what it was given.
+    #[must_use]
+    pub fn version(&self) -> Option<&ResourceVersion> {
+        self.version.as_ref()
+    }
+
     fn phase(&self) -> Phase {
         match &self.state {
             State::Created => Phase::Created,

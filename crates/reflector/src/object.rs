@@ -16,7 +16,10 @@ use std::{
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
-use crate::ResourceVersion;
+use crate::{
+    ResourceVersion,
+    wire::{self, InvalidObject},
+};
 
 /// The name of an object within its collection: an optional namespace, and a name.
 ///
@@ -116,6 +119,16 @@ impl<K> Object<K> {
     #[must_use]
     pub fn new(meta: ObjectMeta, body: Bytes) -> Self {
         Self { inner: Arc::new(Inner { meta, body, reported: AtomicBool::new(false) }), kind: PhantomData }
+    }
+
+    /// A handle to the one object that is all of `json`. The bytes are copied and kept as they are.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidObject`] if it is not one JSON object, or its metadata is unusable. Whether the rest fits `K` is not
+    /// looked at.
+    pub fn from_json(json: impl AsRef<[u8]>) -> Result<Self, InvalidObject> {
+        wire::json::meta::object_from_json(json.as_ref())
     }
 
     /// Name and namespace.

@@ -177,7 +177,7 @@ where
             }
         }
         let status = self.machine.status();
-        self.metrics.show(&status);
+        self.metrics.show(&status, self.store.object_count());
         self.status.send_replace(status);
         running
     }
@@ -379,7 +379,9 @@ struct Batch<K> {
 }
 
 /// Lists one object for the version of the collection.
-fn check<K: 'static>(list: BoxFuture<'static, Result<ListStream<K>, Failure>>) -> BoxFuture<'static, CheckResult> {
+fn check<K: 'static>(
+    list: BoxFuture<'static, Result<ListStream<K>, Failure>>,
+) -> BoxFuture<'static, CheckResult> {
     async move {
         let mut list = list.await?;
         while let Some(part) = list.next().await {

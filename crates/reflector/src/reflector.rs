@@ -42,7 +42,6 @@ pub struct Reflector<K> {
 
 impl<K: Send + 'static> Reflector<K> {
     /// Begins to describe a reflector of a source.
-    #[must_use]
     pub fn builder<L: ListWatch<K>>(source: L) -> Builder<K, L> {
         Builder::new(source)
     }

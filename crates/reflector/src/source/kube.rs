@@ -119,7 +119,12 @@ impl<K> KubeListWatch<K> {
         Self::of::<kube::core::DynamicObject>(client, resource, namespace, Form::Whole)
     }
 
-    fn of<R: Resource>(client: Client, dynamic: &R::DynamicType, namespace: Option<&str>, form: Form) -> Self {
+    fn of<R: Resource>(
+        client: Client,
+        dynamic: &R::DynamicType,
+        namespace: Option<&str>,
+        form: Form,
+    ) -> Self {
         let (group, plural) = (R::group(dynamic), R::plural(dynamic));
         let mut target = if group.is_empty() { plural.into_owned() } else { format!("{plural}.{group}") };
         if let Some(namespace) = namespace {
@@ -207,10 +212,13 @@ impl<K> KubeListWatch<K> {
     }
 
     /// Sends one request; the answer is a success, or a [`Failure`].
-    async fn send(&self, parameters: Vec<(&'static str, String)>, list: bool) -> Result<Response<Body>, Failure> {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        query.extend_pairs(parameters);
-        let mut request = Request::get(format!("{}?{}", self.path, query.finish()))
+    async fn send(
+        &self,
+        parameters: Vec<(&'static str, String)>,
+        list: bool,
+    ) -> Result<Response<Body>, Failure> {
+        let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
+        let mut request = Request::get(format!("{}?{query}", self.path))
             .header(header::ACCEPT, self.accept(list));
         if self.compression {
             request = request.header(header::ACCEPT_ENCODING, "gzip");
@@ -245,7 +253,7 @@ impl<K: Send + 'static> ListWatch<K> for KubeListWatch<K> {
 
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream<K>, Failure> {
         let response = self.send(options.parameters(), false).await?;
-        let cutter = WatchCutter::<K>::new(Some(self.types.clone()), self.limits);
+        let cutter = WatchCutter::<K>::new(Some(&self.types), self.limits);
         let body = plain(response, &self.target);
         Ok(stream::try_unfold(Some((body, cutter)), |state| async move {
             let Some((mut body, mut cutter)) = state else { return Ok(None) };
@@ -281,7 +289,10 @@ impl<K> fmt::Debug for KubeListWatch<K> {
 }
 
 /// The bytes of a body, decompressed while they come.
-fn plain(response: Response<Body>, target: &str) -> impl Stream<Item = Result<Bytes, Failure>> + Send + Unpin + use<> {
+fn plain(
+    response: Response<Body>,
+    target: &str,
+) -> impl Stream<Item = Result<Bytes, Failure>> + Send + Unpin + use<> {
     let gzip = response.headers().get(header::CONTENT_ENCODING).is_some_and(|e| e.as_bytes() == b"gzip");
     let received = metrics::counter!("reflector_received_bytes_total", "resource" => target.to_owned());
     let body = response.into_body().into_data_stream().map_err(Failure::transport);
@@ -292,23 +303,26 @@ fn plain(response: Response<Body>, target: &str) -> impl Stream<Item = Result<By
 fn inflated(
     body: impl Stream<Item = Result<Bytes, Failure>> + Send + Unpin,
 ) -> impl Stream<Item = Result<Bytes, Failure>> + Send {
-    stream::try_unfold((body, Inflate::new(), Bytes::new()), |(mut body, mut inflate, mut chunk)| async move {
-        if chunk.is_empty() {
-            match body.try_next().await? {
-                Some(next) => chunk = next,
-                None => return inflate.finish().map(|()| None).map_err(Failure::malformed),
+    stream::try_unfold(
+        (body, Inflate::new(), Bytes::new()),
+        |(mut body, mut inflate, mut chunk)| async move {
+            if chunk.is_empty() {
+                match body.try_next().await? {
+                    Some(next) => chunk = next,
+                    None => return inflate.finish().map(|()| None).map_err(Failure::malformed),
+                }
             }
-        }
-        let step = chunk.split_to(chunk.len().min(INFLATE_STEP));
-        let mut plain = Vec::new();
-        inflate
-            .push(&step, |slice| {
-                plain.extend_from_slice(slice);
-                Ok::<(), WireError>(())
-            })
-            .map_err(Failure::malformed)?;
-        Ok(Some((Bytes::from(plain), (body, inflate, chunk))))
-    })
+            let step = chunk.split_to(chunk.len().min(INFLATE_STEP));
+            let mut plain = Vec::new();
+            inflate
+                .push(&step, |slice| {
+                    plain.extend_from_slice(slice);
+                    Ok::<(), WireError>(())
+                })
+                .map_err(Failure::malformed)?;
+            Ok(Some((Bytes::from(plain), (body, inflate, chunk))))
+        },
+    )
 }
 
 /// What the server said instead of what was asked for.

@@ -46,7 +46,6 @@ struct Root<K> {
 impl<K> Cache<K> {
     /// An empty cache, and the one handle that can change it.
     #[must_use]
-    #[expect(clippy::new_ret_no_self, reason = "a cache is useless without its writer")]
     pub fn new() -> (Self, CacheWriter<K>) {
         let root = Root { objects: Objects::new(), version: None };
         let shared = Arc::new(ArcSwap::from_pointee(root));
@@ -359,6 +358,10 @@ impl<K: 'static> Store<K> for CacheWriter<K> {
 
     fn abandon_replace(&mut self) {
         self.staged = Objects::new();
+    }
+
+    fn object_count(&self) -> Option<usize> {
+        Some(self.objects.len())
     }
 
     fn bookmark(&mut self, version: &ResourceVersion) {

@@ -167,6 +167,11 @@ pub trait Store<K>: Send + 'static {
         let _ = version;
     }
 
+    /// How many objects there are, for the gauge `reflector_objects`; `None` if that is not worth counting.
+    fn object_count(&self) -> Option<usize> {
+        None
+    }
+
     /// The resync period has passed. Does nothing by default.
     ///
     /// # Errors

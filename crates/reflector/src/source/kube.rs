@@ -218,8 +218,8 @@ impl<K> KubeListWatch<K> {
         list: bool,
     ) -> Result<Response<Body>, Failure> {
         let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
-        let mut request = Request::get(format!("{}?{query}", self.path))
-            .header(header::ACCEPT, self.accept(list));
+        let mut request =
+            Request::get(format!("{}?{query}", self.path)).header(header::ACCEPT, self.accept(list));
         if self.compression {
             request = request.header(header::ACCEPT_ENCODING, "gzip");
         }

@@ -26,7 +26,7 @@ const STREAM_FAILURES_MAX: u32 = 3;
 impl Machine {
     /// WL-2: the version is unset at first, and the last one seen later, which the server never calls too old.
     pub(super) fn begin_initial(&mut self, now: Time, reason: SyncReason) {
-        self.orders.push_back(Order::BeginReplace { reason, method: SyncMethod::Streaming });
+        self.begin_replace(reason, SyncMethod::Streaming);
         let timeout = self.draw_watch_timeout();
         self.counts.watches += 1;
         self.orders.push_back(Order::Watch(WatchOptions {

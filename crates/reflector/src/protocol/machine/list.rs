@@ -27,7 +27,7 @@ const PAGE_FAILURES_MAX: u32 = 3;
 impl Machine {
     /// Asks for the first page.
     pub(super) fn begin_list(&mut self, now: Time, reason: SyncReason) {
-        self.orders.push_back(Order::BeginReplace { reason, method: SyncMethod::List });
+        self.begin_replace(reason, SyncMethod::List);
         let options = self.first_page();
         self.ask_page(now, Listing { reason, options, version: None, failures: 0, heard: now });
     }

@@ -12,8 +12,8 @@ use std::{collections::VecDeque, time::Duration};
 
 use self::{initial::Initial, list::Listing, recover::Row, watch::Watching};
 use super::{
-    Class, Counts, ErrorReport, Failure, Options, Order, Phase, Status, Streaming, SyncMethod, SyncReason,
-    Time, Verb, backoff::Backoff, random::Random,
+    Class, Counts, ErrorReport, Failure, History, Options, Order, Phase, Status, Streaming, SyncMethod,
+    SyncReason, Time, Verb, backoff::Backoff, random::Random,
 };
 use crate::ResourceVersion;
 
@@ -344,6 +344,12 @@ impl Machine {
     /// The version to ask for when the collection is read: not older than what the store has, if that is still of use.
     fn floor(&self) -> Option<ResourceVersion> {
         self.version.clone().filter(|_| !self.version_unavailable)
+    }
+
+    fn begin_replace(&mut self, reason: SyncReason, method: SyncMethod) {
+        let same = self.version.is_none() || self.floor().is_some();
+        let history = if same { History::Same } else { History::Unknown };
+        self.orders.push_back(Order::BeginReplace { reason, method, history });
     }
 
     /// The store has the whole collection, as of `version`.

@@ -104,8 +104,7 @@ impl Machine {
             && !absence.deleted
         {
             absence.deleted = true;
-            self.orders
-                .push_back(Order::BeginReplace { reason: SyncReason::Absent, method: SyncMethod::List });
+            self.begin_replace(SyncReason::Absent, SyncMethod::List);
             self.orders.push_back(Order::CommitReplace { version: None });
             self.version = None;
         } else {

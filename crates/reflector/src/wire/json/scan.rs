@@ -205,8 +205,11 @@ impl Scanner {
             b'0' => self.begin(State::Number(Number::Zero), at),
             b'1'..=b'9' => {
                 self.begin(State::Number(Number::Integer), at);
-                let rest = bytes.get(*at..).unwrap_or_default();
-                *at += rest.iter().position(|b| !b.is_ascii_digit()).unwrap_or(rest.len());
+                // A watched value's first byte must be the last one taken when its token is given out.
+                if depth > self.watch {
+                    let rest = bytes.get(*at..).unwrap_or_default();
+                    *at += rest.iter().position(|b| !b.is_ascii_digit()).unwrap_or(rest.len());
+                }
             }
             b't' => self.begin(State::Literal(Literal::True, 1), at),
             b'f' => self.begin(State::Literal(Literal::False, 1), at),

@@ -9,11 +9,14 @@ use crate::common::{GADGETS, Listed, PODS, Shown, every_cut, list, list_chunks};
 
 /// The keys of the items; `!` for an invalid one.
 fn keys(listed: &Listed) -> Vec<&str> {
-    let key = |item| match item {
-        &Shown::Object(_, ref key, ..) => &**key,
-        _ => "!",
-    };
-    listed.0.iter().map(key).collect()
+    let mut keys = Vec::new();
+    for item in &listed.0 {
+        keys.push(match item {
+            Shown::Object(_, key, ..) => &**key,
+            _ => "!",
+        });
+    }
+    keys
 }
 
 #[test]

@@ -141,7 +141,6 @@ fn check_watch(name: &Path, body: &[u8]) {
 
 #[test]
 fn f45_recorded_lists() {
-    let mut count = 0;
     for Exchange { body: name, .. } in
         recordings().iter().filter(|e| e.status == 200 && named(&e.body, ".json"))
     {
@@ -149,7 +148,6 @@ fn f45_recorded_lists() {
         let value: Value = serde_json::from_slice(&body).unwrap();
         if value.get("items").is_some() {
             check_list(name, &body);
-            count += 1;
         } else {
             // A Table, one object, or what discovery answers.
             let kind = value["kind"].as_str().unwrap_or_default();
@@ -158,12 +156,10 @@ fn f45_recorded_lists() {
             assert!(refused || kind == "APIResourceList", "{}: {result:?}", name.display());
         }
     }
-    println!("{count} recorded lists");
 }
 
 #[test]
 fn f45_recorded_watches() {
-    let mut count = 0;
     for Exchange { body: name, .. } in
         recordings().iter().filter(|e| e.status == 200 && named(&e.body, ".jsonl"))
     {
@@ -179,14 +175,11 @@ fn f45_recorded_watches() {
             continue;
         }
         check_watch(name, &body);
-        count += 1;
     }
-    println!("{count} recorded watches");
 }
 
 #[test]
 fn f44_recorded_errors() {
-    let mut count = 0;
     for Exchange { status: code, content_type, body: name } in recordings().iter().filter(|e| e.status >= 400)
     {
         let body = fs::read(name).unwrap();
@@ -205,9 +198,7 @@ fn f44_recorded_errors() {
             }
             Err(_) => assert!(!status.is_status_object, "{}", name.display()),
         }
-        count += 1;
     }
-    println!("{count} recorded errors");
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn the_object_may_come_first() {
 #[test]
 fn missing_types_are_filled_in_when_known() {
     let types = TypeMeta::new("v1", "Pod");
-    let mut cutter = WatchCutter::<IgnoredAny>::new(Some(&types), Limits::default());
+    let mut cutter = WatchCutter::<IgnoredAny>::new(Some(types), Limits::default());
     let mut events = Vec::new();
     cutter.push(br#"{"type":"ADDED","object":{"metadata":{"name":"x"}}}"#, &mut events).unwrap();
     let [WatchEvent::Added(object)] = &events[..] else { panic!() };

@@ -9,6 +9,3 @@ pub(super) mod list;
 pub(crate) mod meta;
 pub(super) mod scan;
 pub(super) mod watch;
-
-#[cfg(test)]
-mod tests;

@@ -253,7 +253,7 @@ impl<K: Send + 'static> ListWatch<K> for KubeListWatch<K> {
 
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream<K>, Failure> {
         let response = self.send(options.parameters(), false).await?;
-        let cutter = WatchCutter::<K>::new(Some(&self.types), self.limits);
+        let cutter = WatchCutter::<K>::new(Some(self.types.clone()), self.limits);
         let body = plain(response, &self.target);
         Ok(stream::try_unfold(Some((body, cutter)), |state| async move {
             let Some((mut body, mut cutter)) = state else { return Ok(None) };

@@ -11,6 +11,18 @@ pub struct CoreOptions {
     pub first_revision: u64,
 }
 
+#[derive(Debug, Clone, Default)]
+pub struct Resource {
+    pub group: String, pub version: String, pub kind: String, pub plural: String, pub singular: String,
+    pub short_names: Vec<String>, pub categories: Vec<String>, pub namespaced: bool, pub verbs: Vec<&'static str>,
+    pub subresources: Vec<Subresource>,
+}
+#[derive(Debug, Clone, Default)]
+pub struct Subresource { pub name: String, pub group: String, pub version: String, pub kind: String, pub verbs: Vec<&'static str> }
+#[derive(Debug, Clone, Default)]
+pub struct Registry { resources: Vec<Resource> }
+impl Registry { pub fn resources(&self) -> impl Iterator<Item = &Resource> { self.resources.iter() } }
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ExchangeId(u64);
 
@@ -36,15 +48,18 @@ pub struct Core {
     events: Vec<Bytes>,
     open: HashMap<ExchangeId, Open>,
     next: u64,
+    registry: Registry,
 }
 
 impl Core {
+    pub fn registry(&self) -> &Registry { &self.registry }
     pub fn new(options: CoreOptions) -> Self {
         Self {
             options,
             events: Vec::new(),
             open: HashMap::new(),
             next: 0,
+            registry: Registry::default(),
         }
     }
     pub fn revision(&self) -> u64 {

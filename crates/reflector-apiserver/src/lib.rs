@@ -2,7 +2,13 @@
 #![forbid(unsafe_code)]
 
 pub mod core;
+#[cfg(feature = "http")]
+mod discovery;
 pub mod faults;
+#[cfg(feature = "http")]
+mod front;
 mod request;
 
+#[cfg(feature = "http")]
+pub use front::{AccessRule, ApiServer, Auth, Builder, LoggedRequest, StartError};
 pub use request::{RequestInfo, UnknownVerb, Verb};

@@ -278,6 +278,14 @@ impl Running {
         self.inner = Some(core.open(now, request));
     }
 
+    /// Will the next poll change the server as a whole?
+    pub(super) fn disturbs_server(&self, now: Duration) -> bool {
+        let disturbs = |effect: &Effect| {
+            matches!(effect, Effect::ForgetHistory | Effect::Compact | Effect::Restart | Effect::Rewind(_))
+        };
+        self.request.is_some() && now >= self.start && self.plan.effects.iter().any(disturbs)
+    }
+
     fn disturb_server(&self, now: Duration, core: &mut Core, counts: &mut Counts) {
         for effect in &self.plan.effects {
             match effect {

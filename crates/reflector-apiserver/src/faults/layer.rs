@@ -19,6 +19,8 @@ pub struct FaultyCore {
     faults: Faults,
     exchanges: HashMap<Exchange, Running>,
     next: u64,
+    /// Counts what may have changed the core behind its revision.
+    disturbances: u64,
 }
 
 impl FaultyCore {
@@ -29,6 +31,7 @@ impl FaultyCore {
             faults: Faults::new(seed),
             exchanges: HashMap::new(),
             next: 0,
+            disturbances: 0,
         }
     }
 
@@ -39,6 +42,7 @@ impl FaultyCore {
 
     /// The core below, to be changed. What waits must be polled afterwards.
     pub fn core_mut(&mut self) -> &mut Core {
+        self.disturbances += 1;
         &mut self.core
     }
 
@@ -70,7 +74,10 @@ impl FaultyCore {
     /// [`Step::End`] and [`Step::Cut`] nothing follows.
     pub fn poll(&mut self, id: Exchange, now: Duration) -> Step {
         match self.exchanges.get_mut(&id) {
-            Some(running) => running.poll(now, &mut self.core, self.faults.counts()),
+            Some(running) => {
+                self.disturbances += u64::from(running.disturbs_server(now));
+                running.poll(now, &mut self.core, self.faults.counts())
+            }
             None => Step::End,
         }
     }
@@ -84,6 +91,11 @@ impl FaultyCore {
         {
             self.core.close(inner);
         }
+    }
+
+    /// Differs when anything may have changed that an exchange waits for.
+    pub fn stamp(&self) -> (u64, u64) {
+        (self.core.revision(), self.disturbances)
     }
 
     /// How many exchanges are open.

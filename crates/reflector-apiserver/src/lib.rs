@@ -8,6 +8,7 @@ pub mod faults;
 #[cfg(feature = "http")]
 mod front;
 mod request;
+pub mod seed;
 
 #[cfg(feature = "http")]
 pub use front::{AccessRule, ApiServer, Auth, Builder, LoggedRequest, StartError};

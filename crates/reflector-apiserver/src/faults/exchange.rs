@@ -291,13 +291,15 @@ impl Running {
             match effect {
                 Effect::ForgetHistory => {
                     if let Some(info) = &self.info {
-                        core.forget_history(&info.resource);
+                        // A resource that nobody knows has no history to forget.
+                        let _ = core.forget_history(&info.resource);
                     }
                 }
                 Effect::Compact => core.compact(core.revision()),
                 Effect::Restart => core.restart(now),
                 Effect::Rewind(revisions) => {
-                    core.rewind(core.revision().saturating_sub(*revisions))
+                    // A state that is compacted cannot come back; then etcd stays as it is.
+                    let _ = core.rewind(core.revision().saturating_sub(*revisions));
                 }
                 _ => continue,
             }

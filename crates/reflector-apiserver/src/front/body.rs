@@ -17,6 +17,9 @@ use tokio::{sync::watch, time};
 use super::{connection::Fate, engine::Shared};
 use crate::faults::{Cut, Exchange, Step};
 
+/// How often the connection gets its turn before a cut: HTTP/2 hands data from task to task.
+const FLUSHES: usize = 4;
+
 /// The answer broke off on purpose.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("the answer breaks off")]
@@ -102,6 +105,8 @@ pub(super) struct Stream {
     next: Option<Step>,
     waiting: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     encoder: Option<GzEncoder<Vec<u8>>>,
+    /// Has what came before a cut had its chance to leave?
+    flushed: bool,
     over: bool,
 }
 
@@ -115,7 +120,7 @@ impl Stream {
     pub(super) fn new(open: Open, prefix: Bytes, next: Option<Step>, compress: bool) -> Self {
         // Level 1, as apiserver's `defaultGzipContentEncodingLevel`.
         let encoder = compress.then(|| GzEncoder::new(Vec::new(), Compression::new(1)));
-        Self { open, prefix, next, waiting: None, encoder, over: false }
+        Self { open, prefix, next, waiting: None, encoder, flushed: false, over: false }
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
@@ -151,6 +156,16 @@ impl Stream {
                     if let Some(encoder) = self.encoder.take() {
                         return Poll::Ready(Some(Ok(encoder.finish().unwrap_or_default().into())));
                     }
+                }
+                // The connection drops what is in its buffer when a body fails: pause, so that it is written first.
+                Step::Cut(cut) if !self.flushed => {
+                    self.flushed = true;
+                    self.next = Some(Step::Cut(cut));
+                    self.waiting = Some(Box::pin(async {
+                        for _ in 0..FLUSHES {
+                            tokio::task::yield_now().await;
+                        }
+                    }));
                 }
                 Step::Cut(cut) => {
                     if let Some(broken) = self.open.cut(cut) {

@@ -22,46 +22,46 @@ struct Entry {
 
 /// One recorded exchange.
 #[derive(Debug)]
-pub struct Case {
-    pub name: String,
-    pub port: u16,
-    pub method: String,
-    pub path: String,
-    pub request_headers: Vec<(String, String)>,
-    pub request_body: String,
-    pub status: u16,
-    pub headers: Vec<(String, String)>,
-    pub body: Vec<u8>,
-    pub complete: bool,
-    pub elapsed: f64,
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) port: u16,
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) request_headers: Vec<(String, String)>,
+    pub(crate) request_body: String,
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+    pub(crate) complete: bool,
+    pub(crate) elapsed: f64,
     /// Seconds, and how many bytes of the response had come by then.
-    pub marks: Vec<(f64, usize)>,
+    pub(crate) marks: Vec<(f64, usize)>,
     /// Seconds since the epoch, from the Date header: when the head was sent.
-    pub date: i64,
+    pub(crate) date: i64,
 }
 
 impl Case {
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(have, _)| have.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
-    pub fn accept(&self) -> &str {
+    pub(crate) fn accept(&self) -> &str {
         let accept = self.request_headers.iter().find(|(name, _)| name == "Accept");
         accept.map_or("", |(_, value)| value)
     }
 
-    pub fn is_watch(&self) -> bool {
+    pub(crate) fn is_watch(&self) -> bool {
         let query = self.path.split_once('?').map_or("", |(_, query)| query);
         self.path.contains("/v1/watch/") || query.split('&').any(|pair| pair == "watch=true" || pair == "watch")
     }
 
-    pub fn parameter(&self, name: &str) -> Option<&str> {
+    pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
         let query = self.path.split_once('?')?.1;
         query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
     }
 
     /// The lines of a watch, with the second at which each had come.
-    pub fn lines(&self) -> Vec<(f64, &[u8])> {
+    pub(crate) fn lines(&self) -> Vec<(f64, &[u8])> {
         // The marks count the response with its head and chunk framing: one frame per event, about 8 bytes each.
         let head: usize = self.headers.iter().map(|(name, value)| name.len() + value.len() + 4).sum::<usize>() + 19;
         let mut at = head;
@@ -80,7 +80,7 @@ impl Case {
 }
 
 /// Reads the index and the bodies, in the order of recording.
-pub fn read(folder: &Path) -> io::Result<Vec<Case>> {
+pub(crate) fn read(folder: &Path) -> io::Result<Vec<Case>> {
     let index = fs::read(folder.join("index.json"))?;
     let index: BTreeMap<String, Entry> = serde_json::from_slice(&index)?;
     let mut cases = Vec::new();

@@ -19,7 +19,7 @@ const HEADERS: [&str; 8] = [
 ];
 
 /// The first difference, if any.
-pub fn difference(case: &Case, reply: &Reply) -> Option<String> {
+pub(crate) fn difference(case: &Case, reply: &Reply) -> Option<String> {
     if case.status != reply.status {
         let said: String = reply.text().chars().take(200).collect();
         return Some(format!("status {}, recorded {}: {said}", reply.status, case.status));

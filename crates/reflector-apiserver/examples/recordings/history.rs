@@ -15,31 +15,31 @@ type Key = (String, String, String);
 
 /// What a revision did.
 #[derive(Debug, Clone)]
-pub enum Change {
+pub(crate) enum Change {
     Write(Key, Value),
     Delete(Key),
 }
 
 /// All revisions that are known.
 #[derive(Debug, Default)]
-pub struct History {
-    pub changes: BTreeMap<u64, Change>,
+pub(crate) struct History {
+    pub(crate) changes: BTreeMap<u64, Change>,
 }
 
 /// What an answer shows of the server's state.
 #[derive(Debug, Default)]
-pub struct Sight {
+pub(crate) struct Sight {
     /// The revision when the request came, as far as the answer shows it.
-    pub start: Option<u64>,
+    pub(crate) start: Option<u64>,
     /// The last revision that it shows.
-    pub end: u64,
+    pub(crate) end: u64,
     /// What happened while it ran: second and revision.
-    pub live: Vec<(f64, u64)>,
+    pub(crate) live: Vec<(f64, u64)>,
 }
 
 impl History {
     /// Puts the history together from the answers of one server.
-    pub fn of<'a>(cases: impl Iterator<Item = &'a Case> + Clone) -> Self {
+    pub(crate) fn of<'a>(cases: impl Iterator<Item = &'a Case> + Clone) -> Self {
         let mut history = Self::default();
         for case in cases.clone() {
             history.learn(case);
@@ -80,7 +80,7 @@ impl History {
     }
 
     /// One more object.
-    pub fn learn_object(&mut self, resource: &str, object: &Value) {
+    pub(crate) fn learn_object(&mut self, resource: &str, object: &Value) {
         if let (Some(version), Some(key)) = (version(object), key(resource, object)) {
             self.write(version, key, object.clone());
         }
@@ -125,7 +125,7 @@ impl History {
     }
 
     /// Brings a server from one revision to another.
-    pub fn apply(&self, core: &mut Core, from: u64, to: u64) -> Result<(), String> {
+    pub(crate) fn apply(&self, core: &mut Core, from: u64, to: u64) -> Result<(), String> {
         for (revision, change) in self.changes.range(from + 1..=to) {
             core.advance_revision_to(revision - 1);
             let result = match change {
@@ -148,7 +148,7 @@ impl History {
 }
 
 /// What an answer shows of when it was given.
-pub fn sight(case: &Case) -> Sight {
+pub(crate) fn sight(case: &Case) -> Sight {
     let mut sight = Sight::default();
     if !is_json(case) || case.status != 200 {
         return sight;

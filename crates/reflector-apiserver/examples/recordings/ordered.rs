@@ -6,7 +6,7 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 /// A JSON value whose objects keep the order of their members.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Node {
+pub(crate) enum Node {
     Null,
     Bool(bool),
     Number(String),
@@ -16,33 +16,26 @@ pub enum Node {
 }
 
 impl Node {
-    pub fn get(&self, name: &str) -> Option<&Node> {
+    pub(crate) fn get(&self, name: &str) -> Option<&Node> {
         match self {
             Self::Object(members) => members.iter().find(|(have, _)| have == name).map(|(_, value)| value),
             _ => None,
         }
     }
 
-    pub fn path(&self, path: &[&str]) -> Option<&Node> {
+    pub(crate) fn path(&self, path: &[&str]) -> Option<&Node> {
         path.iter().try_fold(self, |node, name| node.get(name))
     }
 
-    pub fn text(&self) -> Option<&str> {
+    pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
             _ => None,
         }
     }
 
-    pub fn items(&self) -> &[Node] {
-        match self {
-            Self::Array(items) => items,
-            _ => &[],
-        }
-    }
-
     /// The first place where two values differ.
-    pub fn difference(&self, other: &Self, path: &str) -> Option<String> {
+    pub(crate) fn difference(&self, other: &Self, path: &str) -> Option<String> {
         match (self, other) {
             (Self::Object(a), Self::Object(b)) => {
                 let names = |members: &[(String, Node)]| members.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();

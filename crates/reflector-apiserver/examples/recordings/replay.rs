@@ -20,14 +20,14 @@ use crate::{
 const BENCH_PODS: usize = 20_003;
 
 /// All cases, and the histories of the two recorded servers.
-pub struct Replay {
-    pub cases: Vec<Case>,
+pub(crate) struct Replay {
+    pub(crate) cases: Vec<Case>,
     sights: Vec<Sight>,
     histories: [History; 2],
 }
 
 impl Replay {
-    pub fn new(cases: Vec<Case>, folder: &Path) -> Self {
+    pub(crate) fn new(cases: Vec<Case>, folder: &Path) -> Self {
         let of = |port: u16| History::of(cases.iter().filter(move |case| case.port == port));
         let mut histories = [of(16443), of(17443)];
         // The pods of the compressed lists, of which the recordings hold no plain copy.
@@ -54,7 +54,7 @@ impl Replay {
         sight.start.unwrap_or(carried).min(first_live - 1).max(1)
     }
 
-    pub async fn run(&self, index: usize, verbose: bool) -> Option<String> {
+    pub(crate) async fn run(&self, index: usize, verbose: bool) -> Option<String> {
         let case = &self.cases[index];
         let sight = &self.sights[index];
         let history = &self.histories[usize::from(case.port != 16443)];

@@ -11,7 +11,7 @@ use tokio::{
 
 /// How an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub(crate) enum Ending {
     /// As announced: by length or by the last chunk.
     Complete,
     /// The connection was closed before that.
@@ -24,45 +24,45 @@ pub enum Ending {
 
 /// What came.
 #[derive(Debug, Clone)]
-pub struct Reply {
-    pub status: u16,
-    pub headers: Vec<(String, String)>,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
     /// The body without its chunks' framing.
-    pub body: Vec<u8>,
-    pub chunks: usize,
-    pub ending: Ending,
+    pub(crate) body: Vec<u8>,
+    pub(crate) chunks: usize,
+    pub(crate) ending: Ending,
 }
 
 impl Reply {
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(have, _)| have.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    pub fn json(&self) -> serde_json::Value {
+    pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
     }
 
-    pub fn events(&self) -> Vec<serde_json::Value> {
+    pub(crate) fn events(&self) -> Vec<serde_json::Value> {
         let lines = self.body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
     }
 }
 
 /// A connection that carries one request after the other.
-pub struct Connection {
+pub(crate) struct Connection {
     stream: BufReader<TcpStream>,
 }
 
 impl Connection {
-    pub async fn open(address: SocketAddr) -> io::Result<Self> {
+    pub(crate) async fn open(address: SocketAddr) -> io::Result<Self> {
         Ok(Self { stream: BufReader::new(TcpStream::connect(address).await?) })
     }
 
-    pub async fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> io::Result<()> {
+    pub(crate) async fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> io::Result<()> {
         let mut head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n");
         for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));
@@ -78,7 +78,7 @@ impl Connection {
     }
 
     /// Reads the head; `Err` when there is none.
-    pub async fn head(&mut self) -> io::Result<Reply> {
+    pub(crate) async fn head(&mut self) -> io::Result<Reply> {
         let mut line = String::new();
         self.stream.read_line(&mut line).await?;
         let status = line.split(' ').nth(1).and_then(|status| status.parse().ok());
@@ -94,7 +94,7 @@ impl Connection {
     }
 
     /// Reads some of the body into the reply: one chunk, or all of a body with a length. `false` when it is complete.
-    pub async fn more(&mut self, reply: &mut Reply) -> io::Result<bool> {
+    pub(crate) async fn more(&mut self, reply: &mut Reply) -> io::Result<bool> {
         if let Some(length) = reply.header("content-length") {
             let length: usize = length.parse().map_err(io::Error::other)?;
             let start = reply.body.len();
@@ -128,7 +128,7 @@ impl Connection {
     }
 
     /// Reads all that comes, as long as the patience lasts; `Err` when not even a head came.
-    pub async fn reply(&mut self, patience: Duration) -> io::Result<Reply> {
+    pub(crate) async fn reply(&mut self, patience: Duration) -> io::Result<Reply> {
         let deadline = time::Instant::now() + patience;
         let mut reply = match time::timeout_at(deadline, self.head()).await {
             Ok(reply) => reply?,
@@ -148,7 +148,7 @@ impl Connection {
 }
 
 /// One request on a connection of its own.
-pub async fn request(
+pub(crate) async fn request(
     address: SocketAddr,
     method: &str,
     path: &str,
@@ -161,6 +161,6 @@ pub async fn request(
     connection.reply(patience).await
 }
 
-pub async fn get(address: SocketAddr, path: &str) -> Reply {
+pub(crate) async fn get(address: SocketAddr, path: &str) -> Reply {
     request(address, "GET", path, &[], b"", Duration::from_secs(20)).await.unwrap()
 }

@@ -3,6 +3,9 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
 
+#[cfg(feature = "kube")]
+pub mod cluster;
+
 use futures::{StreamExt, stream};
 use reflector::{
     Object, ResourceVersion,

@@ -308,7 +308,7 @@ fn half_text(json: &[u8]) -> String {
     let text = text.trim_end_matches('\u{fffd}');
     // The last escape may be cut as well.
     let whole = match text.rfind('\\') {
-        Some(at) if text.len() - at < 6 => &text[..at],
+        Some(at) if text.len() - at < 6 => text[..at].trim_end_matches('\\'),
         _ => text,
     };
     leaf(format!("{whole}\"").as_bytes()).into_text()

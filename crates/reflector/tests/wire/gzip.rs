@@ -82,10 +82,14 @@ fn truncation_at_every_byte_is_noticed() {
         if end == 0 || end == first.len() {
             assert_eq!(result, Ok(()), "complete at {end}");
         } else {
-            assert!(
-                matches!(result, Err(WireError::Truncated { offset, .. }) if offset == end as u64),
-                "{end}: {result:?}"
-            );
+            let member_end = if end < first.len() { first.len() } else { body.len() };
+            let in_checksum = end >= member_end - 8;
+            let offset = match &result {
+                Err(WireError::Truncated { offset, .. }) if !in_checksum => *offset,
+                Err(WireError::Gzip { offset, .. }) if in_checksum => *offset,
+                other => panic!("{end}: {other:?}"),
+            };
+            assert_eq!(offset, end as u64);
         }
     }
 }

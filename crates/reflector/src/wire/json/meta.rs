@@ -205,7 +205,10 @@ impl Places {
         let uid = text(self.value(body, self.uid.as_ref()), "metadata.uid")?.into();
         let version = self.version(body)?;
         let labels = self.labels(body)?;
-        if let Err(error) = std::str::from_utf8(body) {
+        // Most bodies are ASCII, which is told several times faster.
+        if !body.is_ascii()
+            && let Err(error) = std::str::from_utf8(body)
+        {
             return Err(Wrong::new("", format!("not UTF-8 at byte {} of the object", error.valid_up_to())));
         }
         Ok(ObjectMeta { key, uid, version, labels })

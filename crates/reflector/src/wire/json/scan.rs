@@ -154,9 +154,20 @@ impl Scanner {
                     _ => return Err(Fault::Expected("a member's name or `}`")),
                 },
                 State::Next => match byte {
+                    b',' if !self.in_object => {
+                        *at += 1;
+                        self.state = State::Value;
+                        None
+                    }
+                    // In compact JSON the next name follows at once.
+                    b',' if bytes.get(*at + 1) == Some(&b'"') => {
+                        *at += 2;
+                        self.key.clear();
+                        self.text(bytes, at, true)?
+                    }
                     b',' => {
                         *at += 1;
-                        self.state = if self.in_object { State::Key } else { State::Value };
+                        self.state = State::Key;
                         None
                     }
                     b'}' if self.in_object => self.close(at),
@@ -199,6 +210,11 @@ impl Scanner {
                     return self.text(bytes, at, false);
                 }
                 self.state = State::Text(false);
+            }
+            // Every other member of managedFields is an empty object.
+            b'{' if bytes.get(*at + 1) == Some(&b'}') && depth > self.watch && depth < self.depth_max => {
+                *at += 2;
+                self.state = State::Next;
             }
             b'{' | b'[' => self.open(byte == b'{', at)?,
             b'-' => self.begin(State::Number(Number::Minus), at),

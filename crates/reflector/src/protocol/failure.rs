@@ -128,6 +128,8 @@ impl Failure {
             (403, _) => Class::Forbidden,
             (404, _) => Class::Absent,
             (405, _) => Class::NotSupported,
+            // A proxy's, or the server's, patience was over: nothing is wrong with the request.
+            (408, _) => Class::Server,
             // The version came from the server, so this can only be another server, or another kind of one.
             (400 | 500, _) if self.says_that_the_version_is_unreadable() => Class::Expired,
             (500, "InternalError" | "") => Class::Internal,
@@ -306,6 +308,7 @@ mod tests {
             (400, "BadRequest", "", &[], Class::Mistake),
             (406, "NotAcceptable", "", &[], Class::Mistake),
             (422, "Invalid", "", &[], Class::Mistake),
+            (408, "", "", &[], Class::Server),
             (500, "InternalError", "", &[], Class::Internal),
             (500, "", "", &[], Class::Internal),
             (500, "resourceVersion", "resourceVersion: Invalid value: \"abc\"", &[], Class::Expired),

@@ -1,1 +1,6 @@
+//! Conversations between the machine and servers of all kinds, each named after the rule it shows.
 
+mod rates;
+mod rig;
+mod server;
+mod wedges;

@@ -77,7 +77,7 @@ impl Machine {
         version: Option<ResourceVersion>,
         continue_token: Option<String>,
     ) {
-        let State::Listing(mut list) = std::mem::replace(&mut self.state, State::Created) else { return };
+        let Some(mut list) = self.take_listing() else { return };
         let continue_token = continue_token.filter(|token| !token.is_empty());
         if list.options.continue_token.is_none() {
             list.version = version;
@@ -117,9 +117,20 @@ impl Machine {
         }
     }
 
+    /// The list under way; whoever takes it puts a new state in its place.
+    fn take_listing(&mut self) -> Option<Listing> {
+        match std::mem::replace(&mut self.state, State::Created) {
+            State::Listing(list) => Some(list),
+            other => {
+                self.state = other;
+                None
+            }
+        }
+    }
+
     /// A page did not come, or not whole.
     pub fn handle_list_failed(&mut self, now: Time, failure: Failure) {
-        let State::Listing(mut list) = std::mem::replace(&mut self.state, State::Created) else { return };
+        let Some(mut list) = self.take_listing() else { return };
         let class = failure.class();
         let first = list.options.continue_token.is_none();
         if self.fallback_unproven && matches!(class, Class::Transport | Class::Silent) {

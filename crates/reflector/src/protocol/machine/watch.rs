@@ -60,6 +60,16 @@ enum Because {
 const SPACING: Duration = Duration::from_secs(1);
 
 impl Watching {
+    /// What the second request is, for tests of the contract.
+    #[cfg(test)]
+    pub(super) fn second_name(&self) -> Option<&'static str> {
+        match self.second {
+            Second::None => None,
+            Second::Check { .. } => Some("check"),
+            Second::Reopen { .. } => Some("reopen"),
+        }
+    }
+
     pub(super) fn deadline(&self, options: &Options) -> Option<(Time, Deadline)> {
         let idle = match self.second {
             Second::None => after(self.heard, options.idle_limit).map(|at| (at, Deadline::WatchIdle)),

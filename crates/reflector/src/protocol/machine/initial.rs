@@ -39,7 +39,8 @@ impl Machine {
             bookmarks: true,
             timeout: Some(timeout),
         }));
-        self.state = State::Initial(Initial { reason, last: now, since: now, opened: false, live: false, timeout });
+        self.state =
+            State::Initial(Initial { reason, last: now, since: now, opened: false, live: false, timeout });
     }
 
     /// The end bookmark: what is staged is the collection as of `version`, and the stream goes on as the watch (WL-4).

@@ -135,7 +135,14 @@ impl Machine {
         !self.row.refreshed && since.is_none_or(|since| since >= REFRESH_SPACING)
     }
 
-    pub(super) fn report(&mut self, now: Time, verb: Verb, failure: Failure, class: Class, retry_in: Duration) {
+    pub(super) fn report(
+        &mut self,
+        now: Time,
+        verb: Verb,
+        failure: Failure,
+        class: Class,
+        retry_in: Duration,
+    ) {
         self.counts.errors += 1;
         self.row.failures += 1;
         let since = *self.row.since.get_or_insert(now);

@@ -344,7 +344,8 @@ impl Machine {
         match class {
             // RF-37: the version may still serve as floor of the relist, unless the server cannot even read it.
             Class::Expired => {
-                self.version_unavailable |= matches!(failure.kind(), FailureKind::Refused { code: 400 | 500, .. });
+                self.version_unavailable |=
+                    matches!(failure.kind(), FailureKind::Refused { code: 400 | 500, .. });
                 self.fail_into_sync(now, failure, class, SyncReason::Expired);
             }
             Class::TooLarge => self.watch_too_large(now, failure),

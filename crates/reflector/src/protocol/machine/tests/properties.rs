@@ -9,8 +9,22 @@ use super::rig::{failure, rv};
 use crate::protocol::{EventKind, InitialRead, Machine, Options, Order, Phase, Time};
 
 const FAILURES: [&str; 16] = [
-    "410 Expired", "410", "429", "503/700", "401", "403", "404", "405", "422", "500", "500 StoreReadError",
-    "too large by cause", "transport", "malformed", "unreadable version", "silent",
+    "410 Expired",
+    "410",
+    "429",
+    "503/700",
+    "401",
+    "403",
+    "404",
+    "405",
+    "422",
+    "500",
+    "500 StoreReadError",
+    "too large by cause",
+    "transport",
+    "malformed",
+    "unreadable version",
+    "silent",
 ];
 const VERSIONS: [&str; 7] = ["", "0", "1", "7", "8", "99999999999999999999999", "opaque"];
 const TOKENS: [&str; 4] = ["", "", "t", "u"];

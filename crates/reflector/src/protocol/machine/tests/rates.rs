@@ -80,10 +80,30 @@ fn refused(ask: Ask, name: &str) -> Answer {
 }
 
 const FAILURES: [&str; 24] = [
-    "410 Expired", "410", "429", "429/1", "429/5", "503", "503/10", "401 Unauthorized", "403 Forbidden",
-    "404 NotFound", "404", "405 MethodNotAllowed", "400 BadRequest", "406 NotAcceptable", "422 Invalid",
-    "500 InternalError", "500 StoreReadError", "502", "504", "too large by cause", "transport", "malformed",
-    "unreadable version", "silent",
+    "410 Expired",
+    "410",
+    "429",
+    "429/1",
+    "429/5",
+    "503",
+    "503/10",
+    "401 Unauthorized",
+    "403 Forbidden",
+    "404 NotFound",
+    "404",
+    "405 MethodNotAllowed",
+    "400 BadRequest",
+    "406 NotAcceptable",
+    "422 Invalid",
+    "500 InternalError",
+    "500 StoreReadError",
+    "502",
+    "504",
+    "too large by cause",
+    "transport",
+    "malformed",
+    "unreadable version",
+    "silent",
 ];
 
 type Place = (&'static str, fn(Ask) -> bool);

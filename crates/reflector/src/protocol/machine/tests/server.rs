@@ -19,7 +19,10 @@ pub(super) enum Ask {
 
 #[derive(Clone, Debug)]
 pub(super) enum Fact {
-    Page { version: Option<ResourceVersion>, token: Option<String> },
+    Page {
+        version: Option<ResourceVersion>,
+        token: Option<String>,
+    },
     ListFailed(Failure),
     WatchFailed(Failure),
     Open,

@@ -139,7 +139,11 @@ fn versions_that_go_backwards() {
     });
     bounded("every streaming list is older than the one before", 40, &|world, ask| match ask {
         Ask::Streaming => {
-            vec![opened(ask), (SOON, Fact::Bookmark(behind(world), true)), (SOON, Fact::Error(failure("410")))]
+            vec![
+                opened(ask),
+                (SOON, Fact::Bookmark(behind(world), true)),
+                (SOON, Fact::Error(failure("410"))),
+            ]
         }
         _ => watches(world, ask, vec![]),
     });
@@ -177,7 +181,8 @@ fn versions_that_say_nothing() {
 /// Two faults in turns: each is forgiven by the other's success.
 #[test]
 fn mixtures() {
-    let names = ["410", "401", "500 InternalError", "transport", "malformed", "too large by cause", "404", "429"];
+    let names =
+        ["410", "401", "500 InternalError", "transport", "malformed", "too large by cause", "404", "429"];
     for one in names {
         for other in names {
             let server = |world: &mut World, ask| {

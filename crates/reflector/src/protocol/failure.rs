@@ -288,10 +288,13 @@ pub struct ErrorReport {
 mod tests {
     use super::*;
 
+    /// Code, reason, message, causes, and the class they make.
+    type Case = (u16, &'static str, &'static str, &'static [(&'static str, &'static str)], Class);
+
     #[test]
     fn reasons_and_codes_make_the_class() {
         let none: [(&str, &str); 0] = [];
-        let cases: &[(u16, &str, &str, &[(&str, &str)], Class)] = &[
+        let cases: &[Case] = &[
             (410, "Expired", "too old", &[], Class::Expired),
             (410, "Gone", "", &[], Class::Expired),
             (410, "", "from a proxy", &[], Class::Expired),

@@ -99,7 +99,7 @@ impl Machine {
                 if class == Class::NotSupported {
                     self.unwatchable_until = Some(now + self.options.streaming_probe_after);
                 }
-                self.report_fallback(now, failure, class, reason);
+                self.report_fallback(now, &failure, class, reason);
             }
         }
     }
@@ -111,7 +111,7 @@ impl Machine {
         let reason = initial.reason;
         let failure =
             Failure::malformed("the stream ended without the bookmark that ends the initial events");
-        self.report_fallback(now, failure, Class::Malformed, reason);
+        self.report_fallback(now, &failure, Class::Malformed, reason);
     }
 
     pub(super) fn initial_is_silent(&mut self, now: Time) {
@@ -124,12 +124,12 @@ impl Machine {
         ));
         self.orders.push_back(Order::Close);
         self.fallback_unproven = !opened;
-        self.report_fallback(now, failure, Class::Silent, reason);
+        self.report_fallback(now, &failure, Class::Silent, reason);
     }
 
-    fn report_fallback(&mut self, now: Time, failure: Failure, class: Class, reason: SyncReason) {
+    fn report_fallback(&mut self, now: Time, failure: &Failure, class: Class, reason: SyncReason) {
         self.fail_at_once(now, Verb::Watch, failure.clone(), class);
-        self.fall_back(now, &failure, reason);
+        self.fall_back(now, failure, reason);
     }
 
     /// Until when the streaming list is worth waiting for.

@@ -64,10 +64,12 @@ fn reports() {
     assert_eq!(rig.status().counts.errors, 4);
 }
 
+type Case = (&'static str, fn() -> Rig);
+
 /// ReflectorStopWatch, RunUntil, WatchStoppedBefore: the end at every state, and nothing after it.
 #[test]
 fn stop() {
-    let states: [(&str, fn() -> Rig); 8] = [
+    let states: [Case; 8] = [
         ("created", || Rig { machine: crate::protocol::Machine::new(lists(), 1), ..Rig::start(lists()) }),
         ("listing", || Rig::start(lists())),
         ("streaming", || Rig::start(Options::default())),

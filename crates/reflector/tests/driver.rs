@@ -157,6 +157,8 @@ async fn a_401_is_answered_with_fresh_credentials_at_once() {
     assert_eq!(began.elapsed(), Duration::ZERO);
     watch.refuse(refused(401, "Unauthorized", "Unauthorized"));
     assert!(matches!(letters.ready().await, Err(NotReady::Blocked(_))));
+    // The next try is not at once any more, and again with fresh credentials: they may have been rotated by then.
+    assert!(matches!(server.next().await, Request::Refresh));
     server.sync(&[], "7").await;
     assert!(began.elapsed() >= Duration::from_millis(800));
     letters.synced().await.unwrap();

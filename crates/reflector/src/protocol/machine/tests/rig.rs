@@ -227,7 +227,7 @@ fn text(order: &Order) -> String {
         Order::Reopen(options) => format!("reopen{}", watch(options)),
         Order::Close => "close".into(),
         Order::CloseSecond => "close second".into(),
-        Order::BeginReplace { reason, method } => {
+        Order::BeginReplace { reason, method, history: _ } => {
             let method = if *method == SyncMethod::Streaming { "streaming" } else { "list" };
             format!("begin {} {method}", reason.as_str())
         }

@@ -549,8 +549,8 @@ async fn i68_a_404_deletes_nothing_unless_asked() {
             Fault::on(Verb::List).or_on(Verb::Watch).status(404).body(ErrorBody::Text("404 page".into())),
         );
         cluster.server.restart();
-        until(&maps, |status| status.counts.errors >= 3 && matches!(status.phase, Phase::Absent { .. }))
-            .await;
+        let is_absent = |phase: &Phase| matches!(phase, Phase::Absent { .. });
+        until(&maps, |status| status.counts.errors >= 5 && is_absent(&status.phase)).await;
         assert_eq!(maps.cache().len(), left);
         cluster.clear_faults();
         cluster.create("after");

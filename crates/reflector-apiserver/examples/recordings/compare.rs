@@ -22,7 +22,10 @@ const HEADERS: [&str; 8] = [
 pub(crate) fn difference(case: &Case, reply: &Reply) -> Option<String> {
     if case.status != reply.status {
         let said: String = reply.text().chars().take(200).collect();
-        return Some(format!("status {}, recorded {}: {said}", reply.status, case.status));
+        return Some(format!(
+            "status {}, recorded {}: {said}",
+            reply.status, case.status
+        ));
     }
     for name in HEADERS {
         let (have, want) = (all(&reply.headers, name), all(&case.headers, name));
@@ -44,7 +47,11 @@ pub(crate) fn difference(case: &Case, reply: &Reply) -> Option<String> {
 }
 
 fn all<'a>(headers: &'a [(String, String)], name: &str) -> Vec<&'a str> {
-    headers.iter().filter(|(have, _)| have.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str()).collect()
+    headers
+        .iter()
+        .filter(|(have, _)| have.eq_ignore_ascii_case(name))
+        .map(|(_, value)| value.as_str())
+        .collect()
 }
 
 fn body(case: &Case, reply: &Reply) -> Option<String> {
@@ -54,29 +61,48 @@ fn body(case: &Case, reply: &Reply) -> Option<String> {
     };
     match case.header("Content-Type") {
         _ if have == want => None,
-        Some("application/json") if case.is_watch() && case.status == 200 => events(case, &have, &want),
+        Some("application/json") if case.is_watch() && case.status == 200 => {
+            events(case, &have, &want)
+        }
         Some("application/json") => {
             let indented = |bytes: &[u8]| bytes.starts_with(b"{\n");
             if indented(&have) != indented(&want) {
-                return Some(format!("indented: {}, recorded {}", indented(&have), indented(&want)));
+                return Some(format!(
+                    "indented: {}, recorded {}",
+                    indented(&have),
+                    indented(&want)
+                ));
             }
             if have.ends_with(b"\n") != want.ends_with(b"\n") {
-                return Some(format!("last newline: {}, recorded {}", have.ends_with(b"\n"), want.ends_with(b"\n")));
+                return Some(format!(
+                    "last newline: {}, recorded {}",
+                    have.ends_with(b"\n"),
+                    want.ends_with(b"\n")
+                ));
             }
             let (have, want) = (parse(&have)?, parse(&want)?);
             normalised(have).difference(&normalised(want), "body")
         }
         Some("application/yaml") => {
             let (have, want) = (yaml(&have), yaml(&want));
-            let mut lines = have.lines().zip(want.lines()).filter(|(have, want)| have != want);
-            lines.next().map(|(have, want)| format!("yaml: {have:?}, recorded {want:?}"))
+            let mut lines = have
+                .lines()
+                .zip(want.lines())
+                .filter(|(have, want)| have != want);
+            lines
+                .next()
+                .map(|(have, want)| format!("yaml: {have:?}, recorded {want:?}"))
         }
         Some(kind) if kind.contains("protobuf") || kind.contains("cbor") => Some(format!(
             "{kind}: the body differs ({} bytes, recorded {}); its versions and times cannot be normalised here",
             have.len(),
             want.len()
         )),
-        _ => Some(format!("body {:?}, recorded {:?}", String::from_utf8_lossy(&have), String::from_utf8_lossy(&want))),
+        _ => Some(format!(
+            "body {:?}, recorded {:?}",
+            String::from_utf8_lossy(&have),
+            String::from_utf8_lossy(&want)
+        )),
     }
 }
 
@@ -86,16 +112,23 @@ fn parse(bytes: &[u8]) -> Option<Node> {
 
 fn gunzip(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
-    flate2::read::MultiGzDecoder::new(bytes).read_to_end(&mut out).ok()?;
+    flate2::read::MultiGzDecoder::new(bytes)
+        .read_to_end(&mut out)
+        .ok()?;
     Some(out)
 }
 
 /// Streams are compared event by event. Repeated bookmarks count once: a server may send one more or less.
 fn events(case: &Case, have: &[u8], want: &[u8]) -> Option<String> {
     let read = |bytes: &[u8]| {
-        let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let lines = bytes
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty());
         let mut normaliser = Normaliser::default();
-        let mut events: Vec<Node> = lines.map_while(parse).map(|event| normaliser.node(event, "")).collect();
+        let mut events: Vec<Node> = lines
+            .map_while(parse)
+            .map(|event| normaliser.node(event, ""))
+            .collect();
         events.dedup_by(|a, b| is_plain_bookmark(a) && is_plain_bookmark(b));
         events
     };
@@ -105,10 +138,18 @@ fn events(case: &Case, have: &[u8], want: &[u8]) -> Option<String> {
         have.truncate(want.len());
     }
     let kinds = |events: &[Node]| {
-        events.iter().filter_map(|event| event.get("type")?.text().map(str::to_owned)).collect::<Vec<_>>().join(" ")
+        events
+            .iter()
+            .filter_map(|event| event.get("type")?.text().map(str::to_owned))
+            .collect::<Vec<_>>()
+            .join(" ")
     };
     if have.len() != want.len() {
-        return Some(format!("events [{}], recorded [{}]", kinds(&have), kinds(&want)));
+        return Some(format!(
+            "events [{}], recorded [{}]",
+            kinds(&have),
+            kinds(&want)
+        ));
     }
     let mut pairs = have.iter().zip(&want).enumerate();
     pairs.find_map(|(n, (have, want))| have.difference(want, &format!("event[{n}]")))
@@ -133,10 +174,24 @@ impl Normaliser {
     fn node(&mut self, node: Node, name: &str) -> Node {
         match node {
             Node::Object(members) => {
-                let members = members.into_iter().filter(|(name, _)| name != "managedFields");
-                Node::Object(members.map(|(name, value)| { let value = self.node(value, &name); (name, value) }).collect())
+                let members = members
+                    .into_iter()
+                    .filter(|(name, _)| name != "managedFields");
+                Node::Object(
+                    members
+                        .map(|(name, value)| {
+                            let value = self.node(value, &name);
+                            (name, value)
+                        })
+                        .collect(),
+                )
             }
-            Node::Array(items) => Node::Array(items.into_iter().map(|item| self.node(item, name)).collect()),
+            Node::Array(items) => Node::Array(
+                items
+                    .into_iter()
+                    .map(|item| self.node(item, name))
+                    .collect(),
+            ),
             Node::Text(text) => Node::Text(self.text(text, name)),
             other => other,
         }
@@ -164,7 +219,11 @@ impl Normaliser {
     }
 
     fn token(&mut self, text: String) -> String {
-        let Some(Node::Object(members)) = URL_SAFE_NO_PAD.decode(&text).ok().and_then(|bytes| parse(&bytes)) else {
+        let Some(Node::Object(members)) = URL_SAFE_NO_PAD
+            .decode(&text)
+            .ok()
+            .and_then(|bytes| parse(&bytes))
+        else {
             return text;
         };
         let members: Vec<String> = members
@@ -187,7 +246,11 @@ fn numbers(text: &str) -> String {
             digits.push(c);
             continue;
         }
-        out.push_str(if digits.len() > 2 && digits != "999999999" { "N" } else { &digits });
+        out.push_str(if digits.len() > 2 && digits != "999999999" {
+            "N"
+        } else {
+            &digits
+        });
         digits.clear();
         out.push(c);
     }
@@ -195,7 +258,10 @@ fn numbers(text: &str) -> String {
 }
 
 fn is_time(text: &str) -> bool {
-    text.len() >= 20 && text.ends_with('Z') && text.as_bytes().get(10) == Some(&b'T') && text.starts_with("20")
+    text.len() >= 20
+        && text.ends_with('Z')
+        && text.as_bytes().get(10) == Some(&b'T')
+        && text.starts_with("20")
 }
 
 /// `5m12s`
@@ -203,7 +269,9 @@ fn is_age(text: &str) -> bool {
     text == "<unknown>"
         || (text.starts_with(|c: char| c.is_ascii_digit())
             && text.ends_with(['s', 'm', 'h', 'd'])
-            && text.chars().all(|c| c.is_ascii_digit() || "smhd".contains(c)))
+            && text
+                .chars()
+                .all(|c| c.is_ascii_digit() || "smhd".contains(c)))
 }
 
 /// YAML by lines, without what differs.
@@ -219,13 +287,20 @@ fn yaml(bytes: &[u8]) -> String {
             }
             skipped = None;
         }
-        let name = line.trim_start().trim_start_matches("- ").split(':').next().unwrap_or_default();
+        let name = line
+            .trim_start()
+            .trim_start_matches("- ")
+            .split(':')
+            .next()
+            .unwrap_or_default();
         if name == "managedFields" {
             skipped = Some(indent);
             continue;
         }
         out.push_str(match name {
-            "uid" | "resourceVersion" | "creationTimestamp" | "continue" => &line[..line.find(':').unwrap_or(0)],
+            "uid" | "resourceVersion" | "creationTimestamp" | "continue" => {
+                &line[..line.find(':').unwrap_or(0)]
+            }
             _ => line,
         });
         out.push('\n');

@@ -54,15 +54,21 @@ impl History {
         if !matches!(case.status, 200 | 201) || case.path.contains("dryRun") || !is_json(case) {
             return;
         }
-        let Some(resource) = resource(&case.path) else { return };
+        let Some(resource) = resource(&case.path) else {
+            return;
+        };
         if case.accept().contains("as=") || case.path.contains("/apis/events") {
             return;
         }
         if case.is_watch() {
             for (_, line) in case.lines() {
-                let Ok(event) = serde_json::from_slice::<Value>(line) else { continue };
+                let Ok(event) = serde_json::from_slice::<Value>(line) else {
+                    continue;
+                };
                 let object = &event["object"];
-                let (Some(version), Some(key)) = (version(object), key(&resource, object)) else { continue };
+                let (Some(version), Some(key)) = (version(object), key(&resource, object)) else {
+                    continue;
+                };
                 match event["type"].as_str() {
                     Some("ADDED" | "MODIFIED") => self.write(version, key, object.clone()),
                     // A selector's DELETED may be a change that no longer matches: the full watch knows better.
@@ -96,15 +102,33 @@ impl History {
 
     /// A full list shows what is gone.
     fn infer_deletions(&mut self, case: &Case) {
-        let partial = ["Selector", "limit", "continue", "Exact"].iter().any(|word| case.path.contains(word));
-        if case.status != 200 || case.is_watch() || partial || !is_json(case) || case.accept().contains("as=") {
+        let partial = ["Selector", "limit", "continue", "Exact"]
+            .iter()
+            .any(|word| case.path.contains(word));
+        if case.status != 200
+            || case.is_watch()
+            || partial
+            || !is_json(case)
+            || case.accept().contains("as=")
+        {
             return;
         }
-        let Some(resource) = resource(&case.path) else { return };
-        let Ok(body) = serde_json::from_slice::<Value>(&case.body) else { return };
-        let (Some(listed), Some(items)) = (version(&body), body["items"].as_array()) else { return };
-        let present: HashSet<Key> = items.iter().filter_map(|item| key(&resource, item)).collect();
-        let Some(namespace) = present.iter().next().map(|key| key.1.clone()) else { return };
+        let Some(resource) = resource(&case.path) else {
+            return;
+        };
+        let Ok(body) = serde_json::from_slice::<Value>(&case.body) else {
+            return;
+        };
+        let (Some(listed), Some(items)) = (version(&body), body["items"].as_array()) else {
+            return;
+        };
+        let present: HashSet<Key> = items
+            .iter()
+            .filter_map(|item| key(&resource, item))
+            .collect();
+        let Some(namespace) = present.iter().next().map(|key| key.1.clone()) else {
+            return;
+        };
         let mut state: HashMap<&Key, u64> = HashMap::new();
         for (version, change) in self.changes.range(..=listed) {
             match change {
@@ -118,7 +142,10 @@ impl History {
             .map(|(key, version)| (key.clone(), version))
             .collect();
         for (key, last) in gone {
-            if let Some(free) = (last + 1..=listed).rev().find(|version| !self.changes.contains_key(version)) {
+            if let Some(free) = (last + 1..=listed)
+                .rev()
+                .find(|version| !self.changes.contains_key(version))
+            {
                 self.changes.insert(free, Change::Delete(key));
             }
         }
@@ -126,19 +153,33 @@ impl History {
 
     /// Brings a server from one revision to another.
     pub(crate) fn apply(&self, core: &mut Core, from: u64, to: u64) -> Result<(), String> {
+        if to <= from {
+            return Ok(());
+        }
         for (revision, change) in self.changes.range(from + 1..=to) {
             core.advance_revision_to(revision - 1);
             let result = match change {
                 Change::Write((resource, namespace, name), object) => {
                     let there = core.object(resource, namespace, name).is_ok();
-                    let object = object.clone();
-                    let written =
-                        if there { core.update(resource, object) } else { core.create(resource, object) };
+                    let mut object = object.clone();
+                    // What an update carries of these is its precondition.
+                    if let Some(metadata) = object["metadata"].as_object_mut() {
+                        metadata.remove("resourceVersion");
+                        if there {
+                            metadata.remove("uid");
+                        }
+                    }
+                    let written = if there {
+                        core.update(resource, object)
+                    } else {
+                        core.create(resource, object)
+                    };
                     written.map(|_| ()).map_err(|error| error.to_string())
                 }
-                Change::Delete((resource, namespace, name)) => {
-                    core.delete(resource, namespace, name).map(|_| ()).map_err(|error| error.to_string())
-                }
+                Change::Delete((resource, namespace, name)) => core
+                    .delete(resource, namespace, name)
+                    .map(|_| ())
+                    .map_err(|error| error.to_string()),
             };
             result.map_err(|error| format!("revision {revision}: {error}"))?;
         }
@@ -155,13 +196,21 @@ pub(crate) fn sight(case: &Case) -> Sight {
     }
     if !case.is_watch() {
         let body: Value = serde_json::from_slice(&case.body).unwrap_or_default();
-        let exact = case.path.contains("Exact") || case.path.contains("continue") || body["kind"] != Value::Null && body.get("items").is_none() && body.get("rows").is_none();
+        let exact = case.path.contains("Exact")
+            || case.path.contains("continue")
+            || body["kind"] != Value::Null
+                && body.get("items").is_none()
+                && body.get("rows").is_none();
         if let Some(version) = version(&body) {
-            let legacy_exact = case.parameter("limit").is_some() && case.parameter("resourceVersion").is_some_and(|v| v != "0" && !v.is_empty());
+            let legacy_exact = case.parameter("limit").is_some()
+                && case
+                    .parameter("resourceVersion")
+                    .is_some_and(|v| v != "0" && !v.is_empty());
             if !exact && !legacy_exact {
                 sight.start = Some(version);
             }
             sight.end = version;
+            sight.start = sight.start.or(Some(version));
             // It waited for a write.
             if case.elapsed > 0.5 && !exact {
                 sight.start = Some(version - 1);
@@ -170,14 +219,21 @@ pub(crate) fn sight(case: &Case) -> Sight {
         }
         return sight;
     }
-    let from: u64 = case.parameter("resourceVersion").and_then(|version| version.parse().ok()).unwrap_or(0);
+    let from: u64 = case
+        .parameter("resourceVersion")
+        .and_then(|version| version.parse().ok())
+        .unwrap_or(0);
     for (time, line) in case.lines() {
-        let Ok(event) = serde_json::from_slice::<Value>(line) else { continue };
+        let Ok(event) = serde_json::from_slice::<Value>(line) else {
+            continue;
+        };
         let mut object = &event["object"];
         if object["kind"] == "Table" && event["type"] != "BOOKMARK" {
             object = &object["rows"][0]["object"];
         }
-        let Some(version) = version(object) else { continue };
+        let Some(version) = version(object) else {
+            continue;
+        };
         let bookmark = event["type"] == "BOOKMARK";
         if time < 0.45 {
             sight.start = sight.start.max(Some(version));
@@ -193,7 +249,8 @@ pub(crate) fn sight(case: &Case) -> Sight {
 }
 
 fn is_json(case: &Case) -> bool {
-    case.header("Content-Type") == Some("application/json") && case.header("Content-Encoding").is_none()
+    case.header("Content-Type") == Some("application/json")
+        && case.header("Content-Encoding").is_none()
 }
 
 fn version(object: &Value) -> Option<u64> {
@@ -203,7 +260,11 @@ fn version(object: &Value) -> Option<u64> {
 fn key(resource: &str, object: &Value) -> Option<Key> {
     let metadata = &object["metadata"];
     let namespace = metadata["namespace"].as_str().unwrap_or_default();
-    Some((resource.to_owned(), namespace.to_owned(), metadata["name"].as_str()?.to_owned()))
+    Some((
+        resource.to_owned(),
+        namespace.to_owned(),
+        metadata["name"].as_str()?.to_owned(),
+    ))
 }
 
 /// `configmaps` or `widgets.example.com`, from the path of a collection.
@@ -227,5 +288,9 @@ fn resource(path: &str) -> Option<String> {
         parts.drain(..2);
     }
     let plural = parts.first()?;
-    Some(if group.is_empty() { (*plural).to_owned() } else { format!("{plural}.{group}") })
+    Some(if group.is_empty() {
+        (*plural).to_owned()
+    } else {
+        format!("{plural}.{group}")
+    })
 }

@@ -6,8 +6,13 @@
 //! bodies must be equal; versions, uids, times and managed fields are normalised. Each difference is printed, and as the last
 //! line `{"agree": N, "of": M}`.
 //!
-//! `-- FOLDER NAME...` replays only these cases, and `-v` in front of the names prints the bodies.
-#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program for developers")]
+//! `-- FOLDER NAME...` replays only these cases, and `-v` in front of the names prints the bodies; `-q` leaves out
+//! the slow ones.
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a program for developers"
+)]
 
 mod case;
 mod compare;
@@ -53,7 +58,8 @@ async fn main() -> ExitCode {
     };
     let mut wanted: Vec<String> = arguments.collect();
     let verbose = wanted.first().is_some_and(|first| first == "-v");
-    wanted.retain(|name| name != "-v");
+    let quick = wanted.first().is_some_and(|first| first == "-q");
+    wanted.retain(|name| !name.starts_with('-'));
     let cases = match case::read(&folder) {
         Ok(cases) => cases,
         Err(error) => {
@@ -68,7 +74,8 @@ async fn main() -> ExitCode {
     let mut tasks = JoinSet::new();
     for index in 0..replay.cases.len() {
         let case = &replay.cases[index];
-        if let Some(reason) = left_out(case) {
+        let slow = (quick && case.elapsed > 10.0).then_some("slow, and -q was given");
+        if let Some(reason) = left_out(case).or(slow) {
             omitted.entry(reason).or_default().push(&case.name);
         } else if wanted.is_empty() || wanted.contains(&case.name) {
             let (replay, places) = (Arc::clone(&replay), Arc::clone(&places));

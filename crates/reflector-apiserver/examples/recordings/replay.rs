@@ -37,20 +37,35 @@ impl Replay {
             histories[0].learn_object("pods", pod);
         }
         let sights = cases.iter().map(history::sight).collect();
-        Self { cases, sights, histories }
+        Self {
+            cases,
+            sights,
+            histories,
+        }
     }
 
     /// The revision at which the recorded server stood when this request came.
     fn start(&self, index: usize) -> u64 {
         let case = &self.cases[index];
         let sight = &self.sights[index];
-        let earlier = self.cases.iter().zip(&self.sights).filter(|(other, _)| other.port == case.port);
+        let earlier = self
+            .cases
+            .iter()
+            .zip(&self.sights)
+            .filter(|(other, _)| other.port == case.port);
         let carried = earlier.filter_map(|(other, sight)| {
             let over = other.date as f64 + other.elapsed <= case.date as f64;
-            if over { Some(sight.end) } else { (other.date < case.date).then_some(sight.start?) }
+            if over {
+                Some(sight.end)
+            } else {
+                (other.date < case.date).then_some(sight.start?)
+            }
         });
         let carried = carried.max().unwrap_or(1);
-        let first_live = sight.live.first().map_or(u64::MAX, |(_, revision)| *revision);
+        let first_live = sight
+            .live
+            .first()
+            .map_or(u64::MAX, |(_, revision)| *revision);
         sight.start.unwrap_or(carried).min(first_live - 1).max(1)
     }
 
@@ -62,31 +77,50 @@ impl Replay {
         let mut options = CoreOptions::default();
         options.lenient_namespaces = false;
         options.epoch = jiff::Timestamp::from_second(case.date).unwrap_or_default();
-        let server = ApiServer::builder().core(options).token("TOKEN").start().await.unwrap();
+        let server = ApiServer::builder()
+            .core(options)
+            .token("TOKEN")
+            .start()
+            .await
+            .unwrap();
         if let Err(error) = server.with_core(|core| prepare(core, case, history, start)) {
             return Some(format!("cannot prepare the server: {error}"));
         }
         credentials(case, &server);
-        let headers: Vec<(&str, &str)> =
-            case.request_headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let headers: Vec<(&str, &str)> = case
+            .request_headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
         let body = match case.name.as_str() {
             // Recorded without its three megabytes.
             "err-413" => vec![b'x'; (3 << 20) + 100],
             _ => case.request_body.clone().into_bytes(),
         };
         let patience = Duration::from_secs_f64(case.elapsed + 3.0);
-        let asking = http1::request(server.address(), &case.method, &case.path, &headers, &body, patience);
+        let asking = http1::request(
+            server.address(),
+            &case.method,
+            &case.path,
+            &headers,
+            &body,
+            patience,
+        );
         let began = time::Instant::now();
         let writing = async {
             let mut at = start;
             for (second, revision) in &sight.live {
                 time::sleep_until(began + Duration::from_secs_f64(second - 0.04)).await;
                 server.with_core(|core| history.apply(core, at, *revision))?;
-                at = *revision;
+                at = at.max(*revision);
             }
             if case.name == "crd-watch-crd-deleted" {
                 time::sleep_until(began + Duration::from_secs(1)).await;
-                server.with_core(|core| core.delete("customresourcedefinitions", "", "widgets.example.com").map(|_| ()).map_err(|error| error.to_string()))?;
+                server.with_core(|core| {
+                    core.delete("customresourcedefinitions", "", "widgets.example.com")
+                        .map(|_| ())
+                        .map_err(|error| error.to_string())
+                })?;
             }
             Ok::<(), String>(())
         };
@@ -100,7 +134,12 @@ impl Replay {
                 if verbose {
                     println!("{} {}\nstart {start} {sight:?}", case.method, case.path);
                     println!("< {} {:?}\n{}", reply.status, reply.headers, reply.text());
-                    println!("recorded {} {:?}\n{}", case.status, case.headers, String::from_utf8_lossy(&case.body));
+                    println!(
+                        "recorded {} {:?}\n{}",
+                        case.status,
+                        case.headers,
+                        String::from_utf8_lossy(&case.body)
+                    );
                 }
                 compare::difference(case, &reply)
             }
@@ -113,11 +152,13 @@ impl Replay {
 fn prepare(core: &mut Core, case: &Case, history: &History, start: u64) -> Result<(), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     if case.name.starts_with("crd-") && case.name != "crd-list-after-delete" {
-        core.create("customresourcedefinitions", widgets()).map_err(|error| text(&error))?;
+        core.create("customresourcedefinitions", widgets())
+            .map_err(|error| text(&error))?;
     }
     for namespace in ["semantics", "bench-00", "slow"] {
         let object = json!({"metadata": {"name": namespace}});
-        core.create("namespaces", object).map_err(|error| text(&error))?;
+        core.create("namespaces", object)
+            .map_err(|error| text(&error))?;
     }
     if case.name == "crd-list-after-delete" {
         return Ok(());
@@ -131,11 +172,17 @@ fn prepare(core: &mut Core, case: &Case, history: &History, start: u64) -> Resul
         }
     }
     match case.name.as_str() {
-        name if name.contains("410-events") || name.contains("compact") || name.contains("inconsistent-continue") => core.compact(start),
+        name if name.contains("410-events")
+            || name.contains("compact")
+            || name.contains("inconsistent-continue") =>
+        {
+            core.compact(start)
+        }
         name if name.starts_with("err-410-cm") => core.compact(start),
         name if name.contains("after-restart") => core.restart(Duration::ZERO),
         "watch-err-410-evicted" => {
-            core.forget_history("serviceaccounts").map_err(|error| text(&error))?;
+            core.forget_history("serviceaccounts")
+                .map_err(|error| text(&error))?;
         }
         _ => {}
     }
@@ -151,7 +198,10 @@ fn credentials(case: &Case, server: &ApiServer) {
         "err-403-sa-get" => {
             auth.token = bearer;
             auth.user = "system:serviceaccount:semantics:watcher".to_owned();
-            auth.deny = vec![AccessRule { verbs: vec![Verb::Get], ..AccessRule::default() }];
+            auth.deny = vec![AccessRule {
+                verbs: vec![Verb::Get],
+                ..AccessRule::default()
+            }];
         }
         "watch-rbac-revoked" => auth.token = bearer,
         _ => {}

@@ -281,7 +281,10 @@ impl Running {
     /// Will the next poll change the server as a whole?
     pub(super) fn disturbs_server(&self, now: Duration) -> bool {
         let disturbs = |effect: &Effect| {
-            matches!(effect, Effect::ForgetHistory | Effect::Compact | Effect::Restart | Effect::Rewind(_))
+            matches!(
+                effect,
+                Effect::ForgetHistory | Effect::Compact | Effect::Restart | Effect::Rewind(_)
+            )
         };
         self.request.is_some() && now >= self.start && self.plan.effects.iter().any(disturbs)
     }

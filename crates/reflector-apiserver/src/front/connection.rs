@@ -55,7 +55,13 @@ pub(super) struct Connection {
 impl Connection {
     pub(super) fn new(stream: TcpStream) -> (Self, Arc<Fate>) {
         let fate = Arc::new(Fate::default());
-        (Self { stream, fate: Arc::clone(&fate) }, fate)
+        (
+            Self {
+                stream,
+                fate: Arc::clone(&fate),
+            },
+            fate,
+        )
     }
 }
 
@@ -69,7 +75,11 @@ impl Drop for Connection {
 }
 
 impl AsyncRead for Connection {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         match self.fate.check() {
             Some(verdict) => verdict,
             None => Pin::new(&mut self.stream).poll_read(cx, buf),
@@ -78,7 +88,11 @@ impl AsyncRead for Connection {
 }
 
 impl AsyncWrite for Connection {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         match self.fate.check() {
             Some(verdict) => verdict,
             None => Pin::new(&mut self.stream).poll_write(cx, buf),

@@ -35,10 +35,20 @@ pub(super) async fn answer(
 ) -> Result<Response<Body>, Broken> {
     let (parts, body) = request.into_parts();
     let info = RequestInfo::parse(&parts.method, &parts.uri);
-    let path = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+    let path = parts
+        .uri
+        .path_and_query()
+        .map_or("/", |path| path.as_str())
+        .to_owned();
     let number = shared.with(|engine, now| {
         let method = parts.method.clone();
-        engine.note(LoggedRequest { at: now, method, path, info: info.clone(), status: None })
+        engine.note(LoggedRequest {
+            at: now,
+            method,
+            path,
+            info: info.clone(),
+            status: None,
+        })
     });
     let body = match Limited::new(body, LONGEST_REQUEST).collect().await {
         Ok(body) => body.to_bytes(),
@@ -49,7 +59,9 @@ pub(super) async fn answer(
         Err(_) => return Err(Broken),
     };
     let answered = shared.with(|engine, now| {
-        let refused = engine.auth.refuse(&parts.headers, &parts.uri, info.as_ref());
+        let refused = engine
+            .auth
+            .refuse(&parts.headers, &parts.uri, info.as_ref());
         let registry = engine.layer.core().registry();
         let known = || discovery::answer(registry, &parts.method, &parts.uri, &parts.headers);
         if let Some(response) = refused.or_else(known) {
@@ -69,7 +81,11 @@ pub(super) async fn answer(
 }
 
 /// Pulls the head, and as much of the body as it takes to choose between a length, chunks and gzip.
-async fn respond(mut open: Open, parts: &Parts, info: Option<&RequestInfo>) -> Result<Response<Body>, Broken> {
+async fn respond(
+    mut open: Open,
+    parts: &Parts,
+    info: Option<&RequestInfo>,
+) -> Result<Response<Body>, Broken> {
     let mut head = loop {
         match open.poll() {
             Step::Head(head) => break head,
@@ -85,13 +101,19 @@ async fn respond(mut open: Open, parts: &Parts, info: Option<&RequestInfo>) -> R
     let watch = info.is_some_and(|info| info.verb == Verb::Watch);
     if watch && head.status() == StatusCode::OK {
         // The head goes out before the first event.
-        return Ok(head.map(|()| Body::Stream(Box::new(Stream::new(open, Bytes::new(), None, false)))));
+        return Ok(
+            head.map(|()| Body::Stream(Box::new(Stream::new(open, Bytes::new(), None, false))))
+        );
     }
     let compressible = parts.method == Method::GET
         && head.status() == StatusCode::OK
         && !head.headers().contains_key(header::CONTENT_ENCODING)
         && accepts_gzip(&parts.headers);
-    let enough = if compressible { LONGEST_UNCOMPRESSED } else { LONGEST_WITH_LENGTH };
+    let enough = if compressible {
+        LONGEST_UNCOMPRESSED
+    } else {
+        LONGEST_WITH_LENGTH
+    };
     let mut prefix = BytesMut::new();
     let next = loop {
         if prefix.len() > enough {
@@ -120,14 +142,21 @@ async fn respond(mut open: Open, parts: &Parts, info: Option<&RequestInfo>) -> R
 
 /// The token rule of apiserver: parameters such as `gzip;q=0.5` disable compression.
 fn accepts_gzip(headers: &HeaderMap) -> bool {
-    let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
-    accepted.unwrap_or_default().split(',').any(|token| token.trim() == "gzip")
+    let accepted = headers
+        .get(header::ACCEPT_ENCODING)
+        .and_then(|value| value.to_str().ok());
+    accepted
+        .unwrap_or_default()
+        .split(',')
+        .any(|token| token.trim() == "gzip")
 }
 
 fn too_large() -> Response<Bytes> {
     let message = "Request entity too large: limit is 3145728";
     let mut response = Status::new(413, "RequestEntityTooLarge", message).response();
-    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+        .headers_mut()
+        .insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
@@ -157,7 +186,14 @@ fn dress(shared: &Shared, number: u64, mut response: Response<Body>) -> Response
 fn uuid(rng: &mut fastrand::Rng) -> String {
     let bits = (rng.u128(..) & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
     let hex = format!("{bits:032x}");
-    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    format!(
+        "{}-{}-{}-{}-{}",
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..]
+    )
 }
 
 #[cfg(test)]

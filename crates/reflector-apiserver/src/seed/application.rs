@@ -24,7 +24,11 @@ impl Owner {
     }
 
     fn api_version(self) -> &'static str {
-        if self == Self::Job { "batch/v1" } else { "apps/v1" }
+        if self == Self::Job {
+            "batch/v1"
+        } else {
+            "apps/v1"
+        }
     }
 }
 
@@ -56,14 +60,42 @@ pub(super) struct Application {
 }
 
 const DOMAINS: [&str; 12] = [
-    "checkout", "catalog", "ingest", "billing", "session", "ledger", "thumbnail", "recommend", "quota", "audit", "geo", "mailer",
+    "checkout",
+    "catalog",
+    "ingest",
+    "billing",
+    "session",
+    "ledger",
+    "thumbnail",
+    "recommend",
+    "quota",
+    "audit",
+    "geo",
+    "mailer",
 ];
-const ROLES: [&str; 8] = ["api", "worker", "gateway", "cache", "db", "scheduler", "consumer", "web"];
+const ROLES: [&str; 8] = [
+    "api",
+    "worker",
+    "gateway",
+    "cache",
+    "db",
+    "scheduler",
+    "consumer",
+    "web",
+];
 const TEAMS: [&str; 6] = ["red", "blue", "green", "amber", "violet", "slate"];
 const SIDECARS: [&str; 4] = ["proxy", "metrics", "log-shipper", "vault-agent"];
 const ENV: [&str; 10] = [
-    "LOG_LEVEL", "HTTP_PORT", "DATABASE_URL", "CACHE_URL", "FEATURES", "REGION", "OTEL_EXPORTER_ENDPOINT", "GOMAXPROCS",
-    "QUEUE_NAME", "RETRY_LIMIT",
+    "LOG_LEVEL",
+    "HTTP_PORT",
+    "DATABASE_URL",
+    "CACHE_URL",
+    "FEATURES",
+    "REGION",
+    "OTEL_EXPORTER_ENDPOINT",
+    "GOMAXPROCS",
+    "QUEUE_NAME",
+    "RETRY_LIMIT",
 ];
 /// The letters of name suffixes (apimachinery, `rand.String`): no vowels, so no words.
 const SUFFIX: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -83,7 +115,12 @@ impl Application {
 
     /// A job that runs once.
     pub(super) fn one_off(namespace: String, rng: &mut fastrand::Rng) -> Self {
-        let name = format!("{}-{}-{}", DOMAINS[rng.usize(..DOMAINS.len())], "migrate", suffix(8, rng));
+        let name = format!(
+            "{}-{}-{}",
+            DOMAINS[rng.usize(..DOMAINS.len())],
+            "migrate",
+            suffix(8, rng)
+        );
         Self::shape(name, namespace, Owner::Job, rng)
     }
 
@@ -94,7 +131,11 @@ impl Application {
             out
         };
         let revision = suffix(10, rng);
-        let owner_name = if owner == Owner::ReplicaSet { format!("{name}-{revision}") } else { name.clone() };
+        let owner_name = if owner == Owner::ReplicaSet {
+            format!("{name}-{revision}")
+        } else {
+            name.clone()
+        };
         let mut owner_uid = String::new();
         uuid(rng, &mut owner_uid);
         let version = format!("{}.{}.{}", rng.u8(1..5), rng.u8(..20), rng.u8(..10));
@@ -119,14 +160,21 @@ impl Application {
         let count = 1 + usize::from(rng.u8(..10) < 8) + usize::from(rng.u8(..10) < 2);
         let containers = (0..count)
             .map(|n| {
-                let name = if n == 0 { "server" } else { SIDECARS[(n + rng.usize(..2)) % SIDECARS.len()] };
+                let name = if n == 0 {
+                    "server"
+                } else {
+                    SIDECARS[(n + rng.usize(..2)) % SIDECARS.len()]
+                };
                 let mut env = ENV.to_vec();
                 rng.shuffle(&mut env);
                 env.truncate(rng.usize(3..8));
                 env.sort_unstable();
                 Container {
                     name,
-                    image: format!("registry.example.com/{}/{name}:v{version}", TEAMS[n % TEAMS.len()]),
+                    image: format!(
+                        "registry.example.com/{}/{name}:v{version}",
+                        TEAMS[n % TEAMS.len()]
+                    ),
                     digest: text(64, rng),
                     port: 8080 + n as u16,
                     env,
@@ -136,7 +184,19 @@ impl Application {
             .collect();
         let checksum = text(64, rng);
         let service_account = format!("{name}-sa");
-        Self { name, namespace, owner, owner_name, owner_uid, revision, checksum, labels, annotations, containers, service_account }
+        Self {
+            name,
+            namespace,
+            owner,
+            owner_name,
+            owner_uid,
+            revision,
+            checksum,
+            labels,
+            annotations,
+            containers,
+            service_account,
+        }
     }
 
     /// The name of the n-th pod of the cluster.
@@ -164,8 +224,16 @@ impl Application {
             Owner::ReplicaSet => format!("{}-{}-", self.name, self.revision),
             _ => format!("{}-", self.name),
         };
-        let labels = join(self.labels.iter().map(|(name, value)| format!(r#""{name}":"{value}""#)));
-        let annotations = join(self.annotations.iter().map(|(name, value)| format!(r#""{name}":"{value}""#)));
+        let labels = join(
+            self.labels
+                .iter()
+                .map(|(name, value)| format!(r#""{name}":"{value}""#)),
+        );
+        let annotations = join(
+            self.annotations
+                .iter()
+                .map(|(name, value)| format!(r#""{name}":"{value}""#)),
+        );
         format!(
             r#"{{"name":"{}","generateName":"{generate_name}","namespace":"{}","uid":"{}","generation":1,"creationTimestamp":"{}","labels":{{{labels}}},"annotations":{{"checksum/config":"{}",{annotations}}},"ownerReferences":[{{"apiVersion":"{}","kind":"{}","name":"{}","uid":"{}","controller":true,"blockOwnerDeletion":true}}],"managedFields":{}}}"#,
             mark::NAME,
@@ -183,7 +251,11 @@ impl Application {
 
     fn spec(&self) -> String {
         let containers = join(self.containers.iter().map(Container::spec));
-        let restart = if self.owner == Owner::Job { "OnFailure" } else { "Always" };
+        let restart = if self.owner == Owner::Job {
+            "OnFailure"
+        } else {
+            "Always"
+        };
         format!(
             r#"{{"volumes":[{{"name":"config","configMap":{{"name":"{0}-config","defaultMode":420}}}},{{"name":"kube-api-access-{1}","projected":{{"sources":[{{"serviceAccountToken":{{"expirationSeconds":3607,"path":"token"}}}},{{"configMap":{{"name":"kube-root-ca.crt","items":[{{"key":"ca.crt","path":"ca.crt"}}]}}}},{{"downwardAPI":{{"items":[{{"path":"namespace","fieldRef":{{"apiVersion":"v1","fieldPath":"metadata.namespace"}}}}]}}}}],"defaultMode":420}}}}],"containers":[{containers}],"restartPolicy":"{restart}","terminationGracePeriodSeconds":30,"dnsPolicy":"ClusterFirst","serviceAccountName":"{2}","serviceAccount":"{2}","nodeName":"{3}","securityContext":{{"runAsUser":1000,"fsGroup":1000}},"schedulerName":"default-scheduler","tolerations":[{{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute","tolerationSeconds":300}},{{"key":"node.kubernetes.io/unreachable","operator":"Exists","effect":"NoExecute","tolerationSeconds":300}}],"priority":0,"enableServiceLinks":true,"preemptionPolicy":"PreemptLowerPriority"}}"#,
             self.name,
@@ -211,22 +283,42 @@ impl Application {
             r#"{{"phase":"{phase}","conditions":[{}],"hostIP":"{3}","hostIPs":[{{"ip":"{3}"}}],"podIP":"{4}","podIPs":[{{"ip":"{4}"}}],"startTime":"{1}","containerStatuses":[{2}],"qosClass":"Burstable"}}"#,
             join(conditions),
             mark::CREATED,
-            join(self.containers.iter().map(|container| container.status(running))),
+            join(
+                self.containers
+                    .iter()
+                    .map(|container| container.status(running))
+            ),
             mark::HOST_IP,
             mark::POD_IP,
         )
     }
 
     fn managed_fields(&self) -> String {
-        let labels = join(self.labels.iter().map(|(name, _)| format!(r#""f:{name}":{{}}"#)));
-        let annotations = join(self.annotations.iter().map(|(name, _)| format!(r#""f:{name}":{{}}"#)));
+        let labels = join(
+            self.labels
+                .iter()
+                .map(|(name, _)| format!(r#""f:{name}":{{}}"#)),
+        );
+        let annotations = join(
+            self.annotations
+                .iter()
+                .map(|(name, _)| format!(r#""f:{name}":{{}}"#)),
+        );
         let containers = join(self.containers.iter().map(Container::managed));
         let condition = |kind: &str| {
             format!(
                 r#""k:{{\"type\":\"{kind}\"}}":{{".":{{}},"f:lastProbeTime":{{}},"f:lastTransitionTime":{{}},"f:status":{{}},"f:type":{{}}}}"#
             )
         };
-        let conditions = join(["ContainersReady", "Initialized", "PodReadyToStartContainers", "Ready"].map(condition));
+        let conditions = join(
+            [
+                "ContainersReady",
+                "Initialized",
+                "PodReadyToStartContainers",
+                "Ready",
+            ]
+            .map(condition),
+        );
         format!(
             r#"[{{"manager":"kube-controller-manager","operation":"Update","apiVersion":"v1","time":"{1}","fieldsType":"FieldsV1","fieldsV1":{{"f:metadata":{{"f:annotations":{{".":{{}},"f:checksum/config":{{}},{annotations}}},"f:generateName":{{}},"f:labels":{{".":{{}},{labels}}},"f:ownerReferences":{{".":{{}},"k:{{\"uid\":\"{0}\"}}":{{}}}}}},"f:spec":{{"f:containers":{{{containers}}},"f:dnsPolicy":{{}},"f:enableServiceLinks":{{}},"f:restartPolicy":{{}},"f:schedulerName":{{}},"f:securityContext":{{".":{{}},"f:fsGroup":{{}},"f:runAsUser":{{}}}},"f:serviceAccount":{{}},"f:serviceAccountName":{{}},"f:terminationGracePeriodSeconds":{{}},"f:volumes":{{".":{{}},"k:{{\"name\":\"config\"}}":{{".":{{}},"f:configMap":{{".":{{}},"f:defaultMode":{{}},"f:name":{{}}}},"f:name":{{}}}}}}}}}}}},{{"manager":"kubelet","operation":"Update","apiVersion":"v1","time":"{2}","fieldsType":"FieldsV1","fieldsV1":{{"f:status":{{"f:conditions":{{{conditions}}},"f:containerStatuses":{{}},"f:hostIP":{{}},"f:hostIPs":{{}},"f:phase":{{}},"f:podIP":{{}},"f:podIPs":{{".":{{}},"k:{{\"ip\":\"{3}\"}}":{{".":{{}},"f:ip":{{}}}}}},"f:startTime":{{}}}}}},"subresource":"status"}}]"#,
             self.owner_uid,
@@ -239,15 +331,26 @@ impl Application {
 
 impl Container {
     fn spec(&self) -> String {
-        let Self { name, image, port, .. } = self;
-        let env = self.env.iter().map(|variable| format!(r#"{{"name":"{variable}","value":"{}"}}"#, variable.to_lowercase()));
+        let Self {
+            name, image, port, ..
+        } = self;
+        let env = self.env.iter().map(|variable| {
+            format!(
+                r#"{{"name":"{variable}","value":"{}"}}"#,
+                variable.to_lowercase()
+            )
+        });
         let probe = |path: &str| {
             format!(
                 r#"{{"httpGet":{{"path":"{path}","port":{port},"scheme":"HTTP"}},"initialDelaySeconds":5,"timeoutSeconds":1,"periodSeconds":10,"successThreshold":1,"failureThreshold":3}}"#
             )
         };
         let probes = if self.probes {
-            format!(r#","livenessProbe":{},"readinessProbe":{}"#, probe("/healthz"), probe("/readyz"))
+            format!(
+                r#","livenessProbe":{},"readinessProbe":{}"#,
+                probe("/healthz"),
+                probe("/readyz")
+            )
         } else {
             String::new()
         };
@@ -258,10 +361,18 @@ impl Container {
     }
 
     fn status(&self, running: bool) -> String {
-        let Self { name, image, digest, .. } = self;
+        let Self {
+            name,
+            image,
+            digest,
+            ..
+        } = self;
         let id = mark::DIGEST;
         let (state, ready) = if running {
-            (format!(r#"{{"running":{{"startedAt":"{}"}}}}"#, mark::STARTED), mark::READY)
+            (
+                format!(r#"{{"running":{{"startedAt":"{}"}}}}"#, mark::STARTED),
+                mark::READY,
+            )
         } else {
             let terminated = format!(
                 r#"{{"terminated":{{"exitCode":0,"reason":"Completed","startedAt":"{0}","finishedAt":"{0}"}}}}"#,
@@ -280,8 +391,11 @@ impl Container {
             format!(r#""k:{{\"name\":\"{variable}\"}}":{{".":{{}},"f:name":{{}},"f:value":{{}}}}"#)
         });
         let probe = r#"{".":{},"f:failureThreshold":{},"f:httpGet":{".":{},"f:path":{},"f:port":{},"f:scheme":{}},"f:initialDelaySeconds":{},"f:periodSeconds":{},"f:successThreshold":{},"f:timeoutSeconds":{}}"#;
-        let probes =
-            if self.probes { format!(r#""f:livenessProbe":{probe},"f:readinessProbe":{probe},"#) } else { String::new() };
+        let probes = if self.probes {
+            format!(r#""f:livenessProbe":{probe},"f:readinessProbe":{probe},"#)
+        } else {
+            String::new()
+        };
         let Self { name, port, .. } = self;
         let mut out = String::new();
         // Writing to a string cannot fail.
@@ -299,5 +413,7 @@ fn join(parts: impl IntoIterator<Item = String>) -> String {
 }
 
 fn suffix(letters: usize, rng: &mut fastrand::Rng) -> String {
-    (0..letters).map(|_| char::from(SUFFIX[rng.usize(..SUFFIX.len())])).collect()
+    (0..letters)
+        .map(|_| char::from(SUFFIX[rng.usize(..SUFFIX.len())]))
+        .collect()
 }

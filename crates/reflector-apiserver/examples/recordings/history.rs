@@ -20,6 +20,15 @@ pub(crate) enum Change {
     Delete(Key),
 }
 
+impl Change {
+    /// What it is about: `configmaps` or `widgets.example.com`.
+    pub(crate) fn resource(&self) -> &str {
+        match self {
+            Self::Write((resource, ..), _) | Self::Delete((resource, ..)) => resource,
+        }
+    }
+}
+
 /// All revisions that are known.
 #[derive(Debug, Default)]
 pub(crate) struct History {
@@ -167,6 +176,10 @@ impl History {
                         metadata.remove("resourceVersion");
                         if there {
                             metadata.remove("uid");
+                        }
+                        // Neither holds an object back nor lets it go: the history says when it went.
+                        for name in ["finalizers", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+                            metadata.remove(name);
                         }
                     }
                     let written = if there {

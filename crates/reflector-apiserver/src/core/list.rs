@@ -65,6 +65,8 @@ impl Plan {
                 Ok(revision) => Read::Page(revision, token.start),
                 Err(_) => Read::Rest(token.start),
             };
+            // Also then version "0" takes the limit away.
+            let limit = if options.version == "0" && cached { 0 } else { limit };
             return Ok(Self { read, limit });
         }
         if options.version.is_empty() {

@@ -107,10 +107,10 @@ impl Server {
 
     /// The cache of a resource, up to date.
     pub(super) fn cache(&mut self, etcd: &Etcd, storage: &Arc<str>) -> &Cache {
-        let cache = self
-            .caches
-            .entry(storage.clone())
-            .or_insert_with(|| Cache::new(self.started));
+        let cache = self.caches.entry(storage.clone()).or_insert_with(|| Cache {
+            snapshots_from: self.started.max(etcd.compacted()),
+            ..Cache::new(self.started)
+        });
         cache.follow(etcd, storage, etcd.revision());
         cache
     }

@@ -306,14 +306,11 @@ impl View {
     }
 
     fn convert<'a>(&self, object: &'a Object) -> Cow<'a, Object> {
-        let mut value = match self.resource.conversion {
+        let value = match self.resource.conversion {
             Conversion::None => return Cow::Borrowed(object),
-            Conversion::Events => object.to_value(&self.resource),
+            Conversion::Events => rename_members(object.to_value(&self.resource), |names| names),
             Conversion::ApiVersion => object.to_value(&self.resource),
         };
-        if self.resource.conversion == Conversion::Events {
-            value = rename_members(value, |(core, new)| (core, new));
-        }
         Cow::Owned(Object::encode(&self.resource, &value, object.revision()))
     }
 }
@@ -341,17 +338,14 @@ fn rename_members(
     value: json::Object,
     direction: fn((&'static str, &'static str)) -> (&'static str, &'static str),
 ) -> json::Object {
-    let rename = |name: String| {
-        let found = EVENT_NAMES
-            .into_iter()
-            .map(direction)
-            .find(|(from, _)| *from == name);
-        found.map_or(name, |(_, to)| to.to_owned())
+    let rename = |(name, member): (String, Value)| {
+        let mut names = EVENT_NAMES.into_iter().map(direction);
+        match names.find(|(from, _)| *from == name) {
+            Some((_, to)) => (to.to_owned(), member),
+            None => (name, member),
+        }
     };
-    value
-        .into_iter()
-        .map(|(name, member)| (rename(name), member))
-        .collect()
+    value.into_iter().map(rename).collect()
 }
 
 fn partial(version: &str, metadata: json::Object) -> Value {

@@ -56,7 +56,16 @@ impl Case {
         accept.map_or("", |(_, value)| value)
     }
 
+    /// Is it about one object by its path?
+    pub(crate) fn is_single(&self) -> bool {
+        let path = self.path.split('?').next().unwrap_or_default();
+        path.split('/').count() == 7 && path.starts_with("/api/v1/namespaces/")
+    }
+
     pub(crate) fn is_watch(&self) -> bool {
+        if self.is_single() {
+            return false;
+        }
         let query = self.path.split_once('?').map_or("", |(_, query)| query);
         self.path.contains("/v1/watch/")
             || query

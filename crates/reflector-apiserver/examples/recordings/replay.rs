@@ -68,7 +68,7 @@ impl Replay {
             .live
             .first()
             .map_or(u64::MAX, |(_, revision)| *revision);
-        sight.start.unwrap_or(carried).min(first_live - 1).max(1)
+        sight.start.unwrap_or(carried.max(sight.end)).min(first_live - 1).max(1)
     }
 
     pub(crate) async fn run(&self, index: usize, verbose: bool) -> Option<String> {
@@ -78,6 +78,7 @@ impl Replay {
         let start = self.start(index);
         let mut options = CoreOptions::default();
         options.lenient_namespaces = false;
+        options.graceful_pods = Some(Duration::from_secs(3_600));
         options.epoch = jiff::Timestamp::from_second(case.date).unwrap_or_default();
         let server = ApiServer::builder()
             .core(options)
@@ -110,6 +111,10 @@ impl Replay {
         );
         let began = time::Instant::now();
         let writing = async {
+            if case.name == "watch-json-pod-graceful-delete" {
+                delete_gracefully(case, &server, began).await;
+                return Ok(());
+            }
             let mut at = start;
             for (second, revision) in &sight.live {
                 time::sleep_until(began + Duration::from_secs_f64(second - 0.04)).await;
@@ -118,11 +123,8 @@ impl Replay {
             }
             if case.name == "crd-watch-crd-deleted" {
                 time::sleep_until(began + Duration::from_secs(1)).await;
-                server.with_core(|core| {
-                    core.delete("customresourcedefinitions", "", WIDGETS)
-                        .map(|_| ())
-                        .map_err(|error| error.to_string())
-                })?;
+                let deleted = server.with_core(|core| core.delete("customresourcedefinitions", "", WIDGETS));
+                deleted.map_err(|error| error.to_string())?;
             }
             Ok::<(), String>(())
         };
@@ -147,6 +149,28 @@ impl Replay {
             }
             Err(error) => Some(format!("no answer: {error}")),
         }
+    }
+}
+
+/// What the recorder did to a pod with a finalizer: create it, delete it twice, take the finalizer away.
+async fn delete_gracefully(case: &Case, server: &ApiServer, began: time::Instant) {
+    const PODS: &str = "/api/v1/namespaces/semantics/pods";
+    let added = case.lines().first().map(|(_, line)| serde_json::from_slice(line).unwrap_or_default());
+    let mut pod: Value = added.unwrap_or_default();
+    let mut pod = pod["object"].take();
+    pod["metadata"] = json!({"name": "gp", "finalizers": ["example.com/hold"]});
+    let steps = [
+        ("POST", PODS.to_owned(), pod),
+        ("DELETE", format!("{PODS}/gp"), Value::Null),
+        ("DELETE", format!("{PODS}/gp?gracePeriodSeconds=0"), Value::Null),
+        ("PATCH", format!("{PODS}/gp"), json!({"metadata": {"finalizers": null}})),
+    ];
+    for (n, (method, path, body)) in steps.into_iter().enumerate() {
+        time::sleep_until(began + Duration::from_millis(600 + 250 * n as u64)).await;
+        let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let request = http::Request::builder().method(method).uri(path).header("Content-Type", kind);
+        server.apply(request.body(body.into()).unwrap());
     }
 }
 

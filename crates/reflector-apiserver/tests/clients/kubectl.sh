@@ -27,7 +27,8 @@ k get pods -A -o wide | has 'NAMESPACE .*NAME .*READY .*STATUS .*RESTARTS .*AGE 
 [ "$(k get node node-0000 -o name)" = node/node-0000 ] || fail "get nodes"
 
 # One object, all of its life.
-k create configmap one --from-literal=k=1 >/dev/null
+# (`kubectl create configmap` and its like speak protobuf, which the server does not read.)
+k create -f - >/dev/null <<<'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one"},"data":{"k":"1"}}'
 [ "$(k get configmap one -o 'jsonpath={.data.k}')" = 1 ] || fail "get -o jsonpath"
 k describe configmap one | has '^Name: *one' || fail describe
 k patch configmap one --type merge -p '{"data":{"k":"2"}}' >/dev/null
@@ -39,7 +40,7 @@ k label configmap one team=red >/dev/null
 k annotate configmap one note=n >/dev/null
 
 # A watch shows the writes that follow.
-k get configmaps --watch-only --output-watch-events -o name >"$folder/watch" 2>&1 &
+k get configmaps --watch-only --output-watch-events >"$folder/watch" 2>&1 &
 watcher=$!
 k get configmap one >/dev/null
 for _ in $(seq 200); do
@@ -106,7 +107,7 @@ k get gd | has '^g *3' || fail "get of a custom resource"
 k delete -f "$folder/gadget.yaml" >/dev/null
 k delete -f "$folder/crd.yaml" >/dev/null
 k get events -A >/dev/null 2>&1 || fail "get events"
-k create namespace extra >/dev/null
+k create -f - >/dev/null <<<'{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"extra"}}'
 k delete namespace extra >/dev/null
 
 echo ok

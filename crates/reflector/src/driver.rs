@@ -1,0 +1,403 @@
+//! The task of a reflector: carries out the orders of the protocol, and reports what came of them.
+//!
+//! It decides nothing. One turn is: take one fact (a part of an answer, the passing of a deadline, the wish to stop),
+//! tell the machine, carry out its orders, show the new status. Orders are carried out at once: a request is made by
+//! storing its future, which the next turns poll, so that dropping it is all it takes to cancel it.
+
+use std::{future::pending, sync::Arc};
+
+use futures::{FutureExt, StreamExt, future::BoxFuture};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until},
+};
+use tracing::{debug, info, warn};
+
+use crate::{
+    Change, ResourceVersion, Store, StoreError,
+    metrics::Metrics,
+    protocol::{CheckResult, Disposition, ErrorReport, EventKind, Failure, Machine, Order, Status, Time},
+    source::{ListOptions, ListPart, ListStream, ListWatch, WatchOptions, WatchStream, refused},
+    wire::{InvalidObject, ListItem, ListMeta, WatchEvent},
+};
+
+/// What the error handler wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// Go on as the protocol says.
+    Continue,
+    /// End the reflector. What is in the store stays.
+    Stop,
+}
+
+pub(crate) type ErrorHandler = Box<dyn FnMut(&ErrorReport) -> Control + Send>;
+pub(crate) type ResyncPredicate = Box<dyn FnMut() -> bool + Send>;
+
+/// A reflector that runs: everything that its task owns.
+pub(crate) struct Driver<K, L, S> {
+    pub(crate) source: Arc<L>,
+    pub(crate) store: S,
+    pub(crate) machine: Machine,
+    pub(crate) on_error: ErrorHandler,
+    pub(crate) resync_if: ResyncPredicate,
+    pub(crate) status: watch::Sender<Status>,
+    pub(crate) metrics: Metrics,
+    /// The origin of the machine's time.
+    pub(crate) started: Instant,
+    pub(crate) main: Main<K>,
+    pub(crate) second: Second<K>,
+    /// Get fresh credentials before the next request.
+    pub(crate) refresh: bool,
+}
+
+/// The request that matters.
+#[derive(Default)]
+pub(crate) enum Main<K> {
+    #[default]
+    None,
+    Listing(BoxFuture<'static, Result<ListStream<K>, Failure>>),
+    List(ListStream<K>),
+    Opening(BoxFuture<'static, Result<WatchStream<K>, Failure>>),
+    Watch(WatchStream<K>),
+}
+
+/// The request beside it.
+#[derive(Default)]
+pub(crate) enum Second<K> {
+    #[default]
+    None,
+    Check(BoxFuture<'static, CheckResult>),
+    Reopen(BoxFuture<'static, Result<WatchStream<K>, Failure>>),
+}
+
+/// One fact about the main request.
+enum Fact<K> {
+    ListOpened(ListStream<K>),
+    ListPart(ListPart<K>),
+    ListFailed(Failure),
+    WatchOpened(WatchStream<K>),
+    WatchFailed(Failure),
+    Events(Vec<WatchEvent<K>>),
+    Ended,
+    Broken(Failure),
+}
+
+/// One fact about the second request.
+enum SecondFact<K> {
+    Checked(CheckResult),
+    Reopened(Result<WatchStream<K>, Failure>),
+}
+
+impl<K> Main<K> {
+    /// The next fact. Cancel-safe: what is under way stays in `self`.
+    async fn next(&mut self) -> Fact<K> {
+        match self {
+            Self::None => pending().await,
+            Self::Listing(request) => match request.await {
+                Ok(list) => Fact::ListOpened(list),
+                Err(failure) => Fact::ListFailed(failure),
+            },
+            Self::List(list) => match list.next().await {
+                Some(Ok(part)) => Fact::ListPart(part),
+                Some(Err(failure)) => Fact::ListFailed(failure),
+                None => Fact::ListFailed(Failure::malformed("the list ended before it was complete")),
+            },
+            Self::Opening(request) => match request.await {
+                Ok(watch) => Fact::WatchOpened(watch),
+                Err(failure) => Fact::WatchFailed(failure),
+            },
+            Self::Watch(watch) => match watch.next().await {
+                Some(Ok(events)) => Fact::Events(events),
+                Some(Err(failure)) => Fact::Broken(failure),
+                None => Fact::Ended,
+            },
+        }
+    }
+}
+
+impl<K> Second<K> {
+    async fn next(&mut self) -> SecondFact<K> {
+        match self {
+            Self::None => pending().await,
+            Self::Check(request) => SecondFact::Checked(request.await),
+            Self::Reopen(request) => SecondFact::Reopened(request.await),
+        }
+    }
+}
+
+impl<K, L, S> Driver<K, L, S>
+where
+    K: Send + 'static,
+    L: ListWatch<K>,
+    S: Store<K>,
+{
+    /// Runs until the protocol stops. `stop` ends it from outside.
+    pub(crate) async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        self.machine.start(Time::ZERO);
+        while self.carry_out() {
+            let deadline = self.machine.poll_timeout().map(|(at, _)| at);
+            tokio::select! {
+                biased;
+                // A handle that is gone cannot be asked any more, so nobody wants the copy.
+                _ = stop.wait_for(|stop| *stop) => self.machine.handle_stop(),
+                fact = self.main.next() => self.take(fact),
+                fact = self.second.next() => self.take_second(fact),
+                () = sleep_until_time(self.started, deadline) => self.machine.handle_timeout(self.now()),
+            }
+        }
+    }
+
+    fn now(&self) -> Time {
+        self.started.elapsed()
+    }
+
+    /// Carries out all orders; `false` after the last one ever. Shows the status.
+    fn carry_out(&mut self) -> bool {
+        let mut running = true;
+        while let Some(order) = self.machine.poll_order() {
+            match order {
+                Order::Refresh => self.refresh = true,
+                Order::List(options) => self.main = Main::Listing(self.list(options)),
+                Order::Watch(options) => self.main = Main::Opening(self.watch(options)),
+                Order::Check(options) => self.second = Second::Check(check(self.list(options))),
+                Order::Reopen(options) => self.second = Second::Reopen(self.watch(options)),
+                Order::Close => self.main = Main::None,
+                Order::CloseSecond => self.second = Second::None,
+                Order::BeginReplace { reason, method, history } => {
+                    self.metrics.sync(reason);
+                    debug!(reason = reason.as_str(), ?method, "reading the collection");
+                    self.store.begin_replace(history);
+                }
+                Order::CommitReplace { version } => self.commit(version.as_ref()),
+                Order::AbandonReplace => self.store.abandon_replace(),
+                Order::Bookmark(version) => self.store.bookmark(&version),
+                Order::Resync => self.resync(),
+                Order::Report(report) => self.report(&report),
+                Order::Stopped => running = false,
+            }
+        }
+        let status = self.machine.status();
+        self.metrics.show(&status, self.store.object_count());
+        self.status.send_replace(status);
+        running
+    }
+
+    fn list(&mut self, options: ListOptions) -> BoxFuture<'static, Result<ListStream<K>, Failure>> {
+        self.metrics.list();
+        debug!(version = ?options.version, limit = ?options.limit, page = options.continue_token.is_some(), "list");
+        let (source, refresh) = (Arc::clone(&self.source), std::mem::take(&mut self.refresh));
+        async move {
+            if refresh {
+                source.refresh().await;
+            }
+            source.list(options).await
+        }
+        .boxed()
+    }
+
+    fn watch(&mut self, options: WatchOptions) -> BoxFuture<'static, Result<WatchStream<K>, Failure>> {
+        self.metrics.watch();
+        debug!(version = ?options.version, streaming = options.send_initial_events.is_some(), "watch");
+        let (source, refresh) = (Arc::clone(&self.source), std::mem::take(&mut self.refresh));
+        async move {
+            if refresh {
+                source.refresh().await;
+            }
+            source.watch(options).await
+        }
+        .boxed()
+    }
+
+    fn take(&mut self, fact: Fact<K>) {
+        let now = self.now();
+        match fact {
+            Fact::ListOpened(list) => {
+                self.main = Main::List(list);
+                self.machine.handle_progress(now);
+            }
+            Fact::ListPart(ListPart::Items(items)) => self.stage_page(now, items),
+            Fact::ListPart(ListPart::End(end)) => self.end_page(now, end),
+            Fact::ListFailed(failure) => {
+                self.main = Main::None;
+                self.machine.handle_list_failed(now, failure);
+            }
+            Fact::WatchOpened(watch) => {
+                self.main = Main::Watch(watch);
+                self.machine.handle_watch_opened(now);
+            }
+            Fact::WatchFailed(failure) => {
+                self.main = Main::None;
+                self.machine.handle_watch_failed(now, failure);
+            }
+            Fact::Events(events) => self.take_events(now, events),
+            Fact::Ended => {
+                self.main = Main::None;
+                self.machine.handle_stream_ended(now);
+            }
+            Fact::Broken(failure) => {
+                self.main = Main::None;
+                self.machine.handle_stream_broken(now, failure);
+            }
+        }
+    }
+
+    fn take_second(&mut self, fact: SecondFact<K>) {
+        self.second = Second::None;
+        let now = self.now();
+        match fact {
+            SecondFact::Checked(result) => self.machine.handle_checked(now, result),
+            SecondFact::Reopened(Ok(watch)) => {
+                self.main = Main::Watch(watch);
+                self.machine.handle_reopened(now);
+            }
+            SecondFact::Reopened(Err(failure)) => self.machine.handle_reopen_failed(now, failure),
+        }
+    }
+
+    fn stage_page(&mut self, now: Time, items: Vec<ListItem<K>>) {
+        self.machine.handle_progress(now);
+        let mut changes = Vec::with_capacity(items.len());
+        for item in items {
+            match item {
+                ListItem::Object(object) => changes.push(Change::Upsert(object)),
+                ListItem::Invalid(invalid) => self.invalid(now, &invalid),
+            }
+        }
+        let staged = self.store.stage(changes);
+        self.check_store(now, staged);
+    }
+
+    fn end_page(&mut self, now: Time, end: ListMeta) {
+        self.main = Main::None;
+        self.machine.handle_page(now, end.version, end.continue_token);
+    }
+
+    /// Events are applied in batches: one for what came together, cut where something else than a change comes.
+    fn take_events(&mut self, now: Time, events: Vec<WatchEvent<K>>) {
+        self.machine.handle_progress(now);
+        let mut batch = Batch { disposition: Disposition::Drop, changes: Vec::new() };
+        for event in events {
+            let (kind, change) = match event {
+                WatchEvent::Added(object) => (EventKind::Added, Change::Upsert(object)),
+                WatchEvent::Modified(object) => (EventKind::Modified, Change::Upsert(object)),
+                WatchEvent::Deleted(object) => (EventKind::Deleted, Change::Delete(object)),
+                other => {
+                    self.flush(now, &mut batch);
+                    self.take_sign(now, other);
+                    if !self.carry_out() || !matches!(self.main, Main::Watch(_)) {
+                        return;
+                    }
+                    continue;
+                }
+            };
+            self.metrics.event(kind);
+            let (Change::Upsert(object) | Change::Delete(object)) = &change;
+            let disposition = self.machine.handle_event(now, kind, object.version());
+            if disposition != batch.disposition {
+                self.flush(now, &mut batch);
+                batch.disposition = disposition;
+            }
+            batch.changes.push(change);
+        }
+        self.flush(now, &mut batch);
+    }
+
+    /// An event that is no change of an object.
+    fn take_sign(&mut self, now: Time, event: WatchEvent<K>) {
+        match event {
+            WatchEvent::Bookmark { version, initial_events_end } => {
+                self.metrics.bookmark();
+                self.machine.handle_bookmark(now, version.as_ref(), initial_events_end);
+            }
+            WatchEvent::Error(status) => {
+                self.main = Main::None;
+                self.machine.handle_stream_error(now, refused(&status, None));
+            }
+            WatchEvent::Invalid(invalid) => self.invalid(now, &invalid),
+            // RF-41 logs and goes on; so does this, but what is not understood is no progress.
+            WatchEvent::Unknown(kind) => warn!(%kind, "passing over an event of an unknown type"),
+            WatchEvent::Added(_) | WatchEvent::Modified(_) | WatchEvent::Deleted(_) => {}
+        }
+    }
+
+    fn flush(&mut self, now: Time, batch: &mut Batch<K>) {
+        let changes = std::mem::take(&mut batch.changes);
+        if changes.is_empty() {
+            return;
+        }
+        let result = match batch.disposition {
+            Disposition::Apply => self.store.apply(changes, self.machine.version()),
+            Disposition::Stage => self.store.stage(changes),
+            Disposition::Drop => Ok(()),
+        };
+        self.check_store(now, result);
+    }
+
+    fn commit(&mut self, version: Option<&ResourceVersion>) {
+        let committed = self.store.commit_replace(version);
+        debug!(?version, "the collection is complete");
+        self.check_store(self.now(), committed);
+    }
+
+    fn resync(&mut self) {
+        if (self.resync_if)() {
+            let resynced = self.store.resync();
+            self.check_store(self.now(), resynced);
+        }
+    }
+
+    fn check_store(&mut self, now: Time, result: Result<(), StoreError>) {
+        if let Err(error) = result {
+            self.machine.handle_store_failed(now, error.to_string());
+        }
+    }
+
+    fn invalid(&mut self, now: Time, invalid: &InvalidObject) {
+        self.metrics.invalid();
+        warn!(%invalid, "passing over an object that cannot be kept");
+        self.machine.handle_invalid(now);
+    }
+
+    fn report(&mut self, report: &ErrorReport) {
+        self.metrics.error(report.class);
+        if report.first {
+            warn!(class = report.class.as_str(), retry_in = ?report.retry_in, "{report}");
+        } else {
+            debug!(class = report.class.as_str(), attempt = report.attempt, retry_in = ?report.retry_in, "{report}");
+        }
+        if (self.on_error)(report) == Control::Stop {
+            info!("the error handler stops the reflector");
+            self.machine.handle_stop();
+        }
+    }
+}
+
+/// Changes that go to the same place.
+struct Batch<K> {
+    disposition: Disposition,
+    changes: Vec<Change<K>>,
+}
+
+/// Lists one object for the version of the collection.
+fn check<K: 'static>(
+    list: BoxFuture<'static, Result<ListStream<K>, Failure>>,
+) -> BoxFuture<'static, CheckResult> {
+    async move {
+        let mut list = list.await?;
+        while let Some(part) = list.next().await {
+            if let ListPart::End(end) = part? {
+                return Ok(end.version);
+            }
+        }
+        Err(Failure::malformed("the list ended before it was complete"))
+    }
+    .boxed()
+}
+
+/// Sleeps until a time of the machine; for ever if there is none, or if it is beyond what a clock can show.
+async fn sleep_until_time(started: Instant, at: Option<Time>) {
+    match at.and_then(|at| started.checked_add(at)) {
+        Some(at) => sleep_until(at).await,
+        None => pending().await,
+    }
+}

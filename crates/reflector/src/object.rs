@@ -1,0 +1,267 @@
+//! Objects as handles: identity at once, the type on demand.
+//!
+//! The cache keeps the bytes that the server sent and a small header read from their `metadata`. The type `K` comes
+//! into play only when somebody asks for it, so an object that does not fit its type is an error of that object, at
+//! the place where it is read, and of nothing else.
+
+use std::{
+    fmt,
+    marker::PhantomData,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+
+use crate::{
+    ResourceVersion,
+    wire::{self, InvalidObject},
+};
+
+/// The name of an object within its collection: an optional namespace, and a name.
+///
+/// Ordered by namespace, then by name; objects without a namespace come first. Shown as `namespace/name` or `name`
+/// (ST-1).
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectKey {
+    namespace: Option<Box<str>>,
+    name: Box<str>,
+}
+
+impl ObjectKey {
+    /// A key from its parts; an empty namespace is the same as none.
+    ///
+    /// ```
+    /// use reflector::ObjectKey;
+    /// assert_eq!(ObjectKey::new(Some("kube-system"), "dns").to_string(), "kube-system/dns");
+    /// assert_eq!(ObjectKey::new(Some(""), "node-1"), ObjectKey::new(None, "node-1"));
+    /// ```
+    #[must_use]
+    pub fn new(namespace: Option<&str>, name: &str) -> Self {
+        Self { namespace: namespace.filter(|n| !n.is_empty()).map(Into::into), name: name.into() }
+    }
+
+    /// The namespace; `None` for cluster-scoped objects.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{namespace}/{}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+impl fmt::Debug for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// What the engine knows of an object without knowing its type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectMeta {
+    /// Name and namespace.
+    pub key: ObjectKey,
+    /// `metadata.uid`; empty if the server sent none.
+    pub uid: Box<str>,
+    /// `metadata.resourceVersion`; `None` if the server sent none.
+    pub version: Option<ResourceVersion>,
+    /// `metadata.labels`, ordered by name.
+    pub labels: Box<[(Box<str>, Box<str>)]>,
+}
+
+/// A handle to one revision of one object: cheap to clone, valid for ever.
+///
+/// Its identity is read without decoding; [`get`](Self::get) decodes the whole into `K`.
+///
+/// ```
+/// use reflector::Object;
+/// # #[derive(serde::Deserialize)] struct Pod { spec: Spec }
+/// # #[derive(serde::Deserialize)] #[serde(rename_all = "camelCase")] struct Spec { node_name: String }
+/// let body = r#"{"metadata":{"namespace":"shop","name":"cart","uid":"u1","resourceVersion":"7"},
+///                "spec":{"nodeName":"node-1"}}"#;
+/// let pod: Object<Pod> = Object::from_json(body)?;
+/// assert_eq!(pod.key().to_string(), "shop/cart");
+/// assert_eq!(pod.get()?.spec.node_name, "node-1");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Object<K> {
+    inner: Arc<Inner>,
+    kind: PhantomData<fn() -> K>,
+}
+
+struct Inner {
+    meta: ObjectMeta,
+    body: Bytes,
+    /// Set by the first failed decoding, so that a broken object is reported once and not at every read (K4).
+    reported: AtomicBool,
+}
+
+impl<K> Object<K> {
+    /// A handle from its header and the JSON bytes that the header was read from.
+    ///
+    /// Whoever calls this has checked that `body` is one JSON object.
+    #[must_use]
+    pub fn new(meta: ObjectMeta, body: Bytes) -> Self {
+        Self { inner: Arc::new(Inner { meta, body, reported: AtomicBool::new(false) }), kind: PhantomData }
+    }
+
+    /// A handle to the one object that is all of `json`. The bytes are copied and kept as they are.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidObject`] if it is not one JSON object, or its metadata is unusable. Whether the rest fits `K` is not
+    /// looked at.
+    pub fn from_json(json: impl AsRef<[u8]>) -> Result<Self, Box<InvalidObject>> {
+        wire::json::meta::object_from_json(json.as_ref())
+    }
+
+    /// Name and namespace.
+    #[must_use]
+    pub fn key(&self) -> &ObjectKey {
+        &self.inner.meta.key
+    }
+
+    /// The namespace; `None` for cluster-scoped objects.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        self.key().namespace()
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.key().name()
+    }
+
+    /// The uid; empty if the server sent none.
+    #[must_use]
+    pub fn uid(&self) -> &str {
+        &self.inner.meta.uid
+    }
+
+    /// The version of this revision; `None` if the server sent none.
+    #[must_use]
+    pub fn version(&self) -> Option<&ResourceVersion> {
+        self.inner.meta.version.as_ref()
+    }
+
+    /// The labels, ordered by name.
+    pub fn labels(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
+        self.inner.meta.labels.iter().map(|(name, value)| (&**name, &**value))
+    }
+
+    /// The value of one label.
+    #[must_use]
+    pub fn label(&self, name: &str) -> Option<&str> {
+        let labels = &self.inner.meta.labels;
+        labels.binary_search_by(|(n, _)| (**n).cmp(name)).ok().map(|i| &*labels[i].1)
+    }
+
+    /// Everything the engine knows of this object without decoding it.
+    #[must_use]
+    pub fn meta(&self) -> &ObjectMeta {
+        &self.inner.meta
+    }
+
+    /// The object as JSON, as the server sent it (with `kind` and `apiVersion` filled in where a list left them out).
+    #[must_use]
+    pub fn json(&self) -> &Bytes {
+        &self.inner.body
+    }
+
+    /// Whether both are the same revision of the same object: equal uid and equal version.
+    ///
+    /// `false` where either has no version, since nothing is known then.
+    #[must_use]
+    pub fn same_revision(&self, other: &Self) -> bool {
+        self.version().is_some() && self.version() == other.version() && self.uid() == other.uid()
+    }
+
+    /// Whether both handles share one allocation.
+    #[must_use]
+    pub fn ptr_eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+}
+
+impl<K: DeserializeOwned> Object<K> {
+    /// Decodes the object.
+    ///
+    /// Each call decodes anew; keep the result where it is needed often.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] if the body does not fit `K`, with the key, the version and the JSON path. The first such error
+    /// of a revision is also logged and counted (`reflector_objects_invalid_total`).
+    pub fn get(&self) -> Result<Arc<K>, DecodeError> {
+        let mut json = serde_json::Deserializer::from_slice(&self.inner.body);
+        match serde_path_to_error::deserialize(&mut json) {
+            Ok(object) => Ok(Arc::new(object)),
+            Err(error) => {
+                let error = DecodeError {
+                    key: self.key().clone(),
+                    version: self.version().cloned(),
+                    kind: std::any::type_name::<K>(),
+                    path: error.path().to_string(),
+                    source: error.into_inner(),
+                };
+                if !self.inner.reported.swap(true, Ordering::Relaxed) {
+                    metrics::counter!("reflector_objects_invalid_total", "type" => error.kind).increment(1);
+                    tracing::warn!(key = %error.key, path = %error.path, error = %error.source, "object does not fit its type");
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+impl<K> Clone for Object<K> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner), kind: PhantomData }
+    }
+}
+
+impl<K> fmt::Debug for Object<K> {
+    /// Key and version only: a body may be a Secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Object")
+            .field("key", self.key())
+            .field("uid", &self.uid())
+            .field("version", &self.version())
+            .finish_non_exhaustive()
+    }
+}
+
+/// An object that does not fit its type. Reading it again fails again; a later revision may fit.
+#[derive(Debug, thiserror::Error)]
+#[error("{key}: does not fit {kind} at `{path}`: {source}")]
+#[non_exhaustive]
+pub struct DecodeError {
+    /// Which object.
+    pub key: ObjectKey,
+    /// Which revision of it.
+    pub version: Option<ResourceVersion>,
+    /// The type that was asked for.
+    pub kind: &'static str,
+    /// The JSON path of the value that does not fit, such as `spec.containers[0].image`.
+    pub path: String,
+    /// What the decoder said.
+    #[source]
+    pub source: serde_json::Error,
+}

@@ -1,0 +1,391 @@
+//! The simple use: one source, one store, one task.
+
+use std::{collections::hash_map::RandomState, fmt, hash::BuildHasher, sync::Arc, time::Duration};
+
+use tokio::{sync::watch, task::JoinHandle, time::Instant};
+use tracing::Instrument;
+
+use crate::{
+    Cache, Store,
+    driver::{Control, Driver, ErrorHandler, Main, ResyncPredicate, Second},
+    metrics::Metrics,
+    protocol::{BackoffOptions, ErrorReport, InitialRead, Machine, Options, Phase, Status},
+    source::ListWatch,
+};
+
+/// A reflector that runs: a [`Cache`] that follows a collection, and a handle on its task.
+///
+/// It drives itself. [`stop`](Self::stop) ends it and waits until nothing of it runs any more; dropping it ends it too,
+/// without waiting. The cache stays readable after that.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use reflector::{KubeListWatch, Reflector, kube_client};
+/// # use reflector_apiserver::ApiServer;
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = ApiServer::builder().start().await?;
+/// # let config = kube::Config::new(server.url().parse()?);
+/// let client = kube_client(config)?;
+/// let maps = Reflector::builder(KubeListWatch::<ConfigMap>::namespaced(client, "shop")).start();
+/// maps.ready().await?;
+/// for map in &maps.cache().snapshot() {
+///     println!("{} has {} entries", map.key(), map.get()?.data.as_ref().map_or(0, |data| data.len()));
+/// }
+/// maps.stop().await;
+/// # Ok(()) }
+/// ```
+pub struct Reflector<K> {
+    cache: Cache<K>,
+    handle: Handle,
+}
+
+impl<K: Send + 'static> Reflector<K> {
+    /// Begins to describe a reflector of a source.
+    pub fn builder<L: ListWatch<K>>(source: L) -> Builder<K, L> {
+        Builder::new(source)
+    }
+
+    /// The copy.
+    #[must_use]
+    pub fn cache(&self) -> &Cache<K> {
+        &self.cache
+    }
+
+    /// Everything but the copy.
+    #[must_use]
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// See [`Handle::ready`].
+    ///
+    /// # Errors
+    ///
+    /// See there.
+    pub async fn ready(&self) -> Result<(), NotReady> {
+        self.handle.ready().await
+    }
+
+    /// See [`Handle::synced`].
+    ///
+    /// # Errors
+    ///
+    /// See there.
+    pub async fn synced(&self) -> Result<(), NotReady> {
+        self.handle.synced().await
+    }
+
+    /// See [`Handle::status`].
+    #[must_use]
+    pub fn status(&self) -> Status {
+        self.handle.status()
+    }
+
+    /// See [`Handle::staleness`].
+    #[must_use]
+    pub fn staleness(&self) -> Option<Duration> {
+        self.handle.staleness()
+    }
+
+    /// See [`Handle::stop`]. The cache stays readable.
+    pub async fn stop(self) -> Cache<K> {
+        self.handle.stop().await;
+        self.cache
+    }
+}
+
+impl<K> fmt::Debug for Reflector<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reflector").field("cache", &self.cache).field("handle", &self.handle).finish()
+    }
+}
+
+/// A handle on the task of a reflector.
+pub struct Handle {
+    status: watch::Receiver<Status>,
+    stop: watch::Sender<bool>,
+    /// `None` once it has been joined.
+    task: Option<JoinHandle<()>>,
+    started: Instant,
+}
+
+impl Handle {
+    /// Waits until the store has held the whole collection, or until something stands in the way that waiting alone
+    /// does not cure.
+    ///
+    /// Other failures are waited out. After an error it may be called again: it answers at once as long as the cause
+    /// stands, and the reflector goes on trying meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`NotReady::Blocked`] with the cause: no permission, no such resource, bad credentials, a request that the
+    /// server will never take. [`NotReady::Stopped`] if the reflector has ended before.
+    pub async fn ready(&self) -> Result<(), NotReady> {
+        self.wait(|status| match &status.blocked {
+            Some(cause) if !status.synced => Some(Err(NotReady::Blocked(Box::new(cause.clone())))),
+            _ => status.synced.then_some(Ok(())),
+        })
+        .await
+    }
+
+    /// Waits until the store has held the whole collection, whatever happens on the way.
+    ///
+    /// # Errors
+    ///
+    /// [`NotReady::Stopped`] if the reflector has ended before.
+    pub async fn synced(&self) -> Result<(), NotReady> {
+        self.wait(|status| status.synced.then_some(Ok(()))).await
+    }
+
+    async fn wait(&self, decided: impl Fn(&Status) -> Option<Result<(), NotReady>>) -> Result<(), NotReady> {
+        let mut status = self.status.clone();
+        loop {
+            let seen = status.borrow_and_update().clone();
+            if let Some(result) = decided(&seen) {
+                return result;
+            }
+            if seen.phase == Phase::Stopped || status.changed().await.is_err() {
+                return Err(NotReady::Stopped(seen.last_error.map(Box::new)));
+            }
+        }
+    }
+
+    /// What is going on. Times in it are since the start, see [`uptime`](Self::uptime).
+    #[must_use]
+    pub fn status(&self) -> Status {
+        self.status.borrow().clone()
+    }
+
+    /// A receiver that sees every change of the status, and every bit of progress.
+    #[must_use]
+    pub fn watch_status(&self) -> watch::Receiver<Status> {
+        self.status.clone()
+    }
+
+    /// How long it has run.
+    #[must_use]
+    pub fn uptime(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// The time since the last proof that the copy was current: an event, a bookmark, a complete list. `None` before
+    /// the first sync.
+    ///
+    /// On a quiet collection proofs come with the bookmarks, about once a minute; a copy that is much older than that
+    /// has lost its server.
+    #[must_use]
+    pub fn staleness(&self) -> Option<Duration> {
+        self.status.borrow().last_proof.map(|proof| self.uptime().saturating_sub(proof))
+    }
+
+    /// Ends the reflector and waits until its task has ended. No request is open after that, and nothing is written to
+    /// the store.
+    pub async fn stop(mut self) {
+        self.stop.send_replace(true);
+        if let Some(task) = self.task.take()
+            && let Err(error) = task.await
+            && error.is_panic()
+        {
+            std::panic::resume_unwind(error.into_panic());
+        }
+    }
+
+    /// Whether it has ended: by [`stop`](Self::stop), or since the error handler said so.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.task.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").field("status", &*self.status.borrow()).finish_non_exhaustive()
+    }
+}
+
+/// Why a reflector is not ready.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotReady {
+    /// Something stands in the way that waiting alone does not cure. The reflector goes on trying, slowly.
+    #[error("not synced: {0}")]
+    Blocked(#[source] Box<ErrorReport>),
+    /// The reflector has ended without having been in sync; the last failure, if there was one.
+    #[error("stopped before it was in sync{}", .0.as_ref().map(|e| format!(": {e}")).unwrap_or_default())]
+    Stopped(#[source] Option<Box<ErrorReport>>),
+}
+
+/// Describes a reflector before it starts.
+#[must_use = "nothing happens before `start`"]
+pub struct Builder<K, L> {
+    source: L,
+    options: Options,
+    on_error: ErrorHandler,
+    resync_if: ResyncPredicate,
+    seed: Option<u64>,
+    kind: std::marker::PhantomData<fn() -> K>,
+}
+
+impl<K: Send + 'static, L: ListWatch<K>> Builder<K, L> {
+    fn new(source: L) -> Self {
+        Self {
+            source,
+            options: Options::default(),
+            on_error: Box::new(|_| Control::Continue),
+            resync_if: Box::new(|| true),
+            seed: None,
+            kind: std::marker::PhantomData,
+        }
+    }
+
+    /// Only objects that this label selector selects: `app=web,tier in (a,b)`. Objects that leave the selection are
+    /// deleted from the copy.
+    pub fn labels(mut self, selector: impl Into<String>) -> Self {
+        self.options.selection.labels = Some(selector.into());
+        self
+    }
+
+    /// Only objects that this field selector selects: `spec.nodeName=node-1`.
+    pub fn fields(mut self, selector: impl Into<String>) -> Self {
+        self.options.selection.fields = Some(selector.into());
+        self
+    }
+
+    /// Only one shard (KEP-5866). A server that does not know the parameter sends everything.
+    pub fn shard(mut self, selector: impl Into<String>) -> Self {
+        self.options.selection.shard = Some(selector.into());
+        self
+    }
+
+    /// Objects per page of a list; `None` asks for everything at once. Default 500.
+    pub fn page_size(mut self, objects: impl Into<Option<u32>>) -> Self {
+        self.options.page_size = objects.into();
+        self
+    }
+
+    /// Whether the state may be streamed by a watch (KEP-3157) where the server can. Default true.
+    pub fn streaming(mut self, streaming: bool) -> Self {
+        self.options.streaming = streaming;
+        self
+    }
+
+    /// How fresh the very first list has to be.
+    pub fn initial_read(mut self, read: InitialRead) -> Self {
+        self.options.initial_read = read;
+        self
+    }
+
+    /// The waits after failures.
+    pub fn backoff(mut self, backoff: BackoffOptions) -> Self {
+        self.options.backoff = backoff;
+        self
+    }
+
+    /// Changes any of the protocol's options; each says its unit, its default and what it may harm.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use reflector::{Reflector, KubeListWatch};
+    /// # fn example(source: KubeListWatch<k8s_openapi::api::core::v1::Pod>) {
+    /// let builder = Reflector::builder(source).options(|options| options.idle_limit = Duration::from_secs(30));
+    /// # }
+    /// ```
+    pub fn options(mut self, change: impl FnOnce(&mut Options)) -> Self {
+        change(&mut self.options);
+        self
+    }
+
+    /// Tells the store to resync at this interval, at least one second. Default: never.
+    pub fn resync_every(mut self, interval: Duration) -> Self {
+        self.options.resync_every = Some(interval);
+        self
+    }
+
+    /// Whether to resync, asked each time the interval has passed.
+    pub fn resync_if(mut self, predicate: impl FnMut() -> bool + Send + 'static) -> Self {
+        self.resync_if = Box::new(predicate);
+        self
+    }
+
+    /// Sees every failure, with its class, how many there were in a row, and for how long; and may end the reflector.
+    ///
+    /// It runs in the reflector's task, so it must be quick.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use reflector::{Reflector, KubeListWatch, Control};
+    /// # fn example(source: KubeListWatch<k8s_openapi::api::core::v1::Pod>) {
+    /// let builder = Reflector::builder(source).on_error(|report| {
+    ///     eprintln!("{report}, try {}", report.attempt);
+    ///     if report.elapsed > Duration::from_secs(600) { Control::Stop } else { Control::Continue }
+    /// });
+    /// # }
+    /// ```
+    pub fn on_error(mut self, handler: impl FnMut(&ErrorReport) -> Control + Send + 'static) -> Self {
+        self.on_error = Box::new(handler);
+        self
+    }
+
+    /// The seed of the jitter; random by default. For tests that must run the same way twice.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Starts, with a [`Cache`] as store. Must be called within a tokio runtime.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn start(self) -> Reflector<K> {
+        let (cache, writer) = Cache::new();
+        let handle = self.start_with(writer);
+        Reflector { cache, handle }
+    }
+
+    /// Starts, with a store of your own.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn start_with<S: Store<K>>(mut self, store: S) -> Handle {
+        let target = self.source.describe();
+        self.options.target = target.as_str().into();
+        let seed = self.seed.unwrap_or_else(|| RandomState::new().hash_one(0));
+        let machine = Machine::new(self.options, seed);
+        let (status, shown) = watch::channel(machine.status());
+        let (stop, stopped) = watch::channel(false);
+        let started = Instant::now();
+        let driver = Driver {
+            source: Arc::new(self.source),
+            store,
+            machine,
+            on_error: self.on_error,
+            resync_if: self.resync_if,
+            status,
+            metrics: Metrics::new(&target),
+            started,
+            main: Main::None,
+            second: Second::None,
+            refresh: false,
+        };
+        let span = tracing::info_span!("reflector", resource = %target);
+        let task = tokio::spawn(driver.run(stopped).instrument(span));
+        Handle { status: shown, stop, task: Some(task), started }
+    }
+}
+
+impl<K, L> fmt::Debug for Builder<K, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder").field("options", &self.options).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,352 @@
+//! The Kubernetes source, over [`kube::Client`]: authentication, TLS and proxies are the client's.
+
+use std::{
+    fmt,
+    marker::PhantomData,
+    pin::Pin,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt, TryStreamExt, stream};
+use http::{HeaderMap, Request, Response, StatusCode, header};
+use http_body_util::BodyExt;
+use kube::{
+    Client, Config, Resource,
+    client::{Body, ClientBuilder},
+    core::{ApiResource, PartialObjectMeta},
+};
+
+use super::{ListOptions, ListPart, ListStream, ListWatch, WatchOptions, WatchStream, refused};
+use crate::{
+    protocol::Failure,
+    wire::{Inflate, Limits, ListCutter, Status, TypeMeta, WatchCutter, WireError},
+};
+
+/// A collection of a Kubernetes API server.
+///
+/// Typed, dynamic or metadata only; in one namespace or in all. Selectors are the reflector's, see
+/// [`Builder::labels`](crate::Builder::labels).
+///
+/// # Retries
+///
+/// The protocol has to see every refusal. kube's stock client hides them: it repeats a request that was answered
+/// 429, 503 or 504 up to 15 times before its caller learns of it. [`kube_client`] makes a client without that
+/// layer, and is what should be used here. With any other client everything still works, but a
+/// server that is overloaded or ahead is noticed minutes later (K9).
+///
+/// ```no_run
+/// use k8s_openapi::api::core::v1::Pod;
+/// use reflector::{KubeListWatch, Reflector, kube_client};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = kube_client(kube::Config::infer().await?)?;
+/// let pods = Reflector::builder(KubeListWatch::<Pod>::namespaced(client, "shop")).labels("app=cart").start();
+/// # Ok(()) }
+/// ```
+pub struct KubeListWatch<K> {
+    client: Mutex<Client>,
+    /// Makes a client with fresh credentials.
+    renew: Option<Renew>,
+    path: String,
+    types: TypeMeta,
+    target: String,
+    form: Form,
+    limits: Limits,
+    compression: bool,
+    kind: PhantomData<fn() -> K>,
+}
+
+type Renew = Box<dyn Fn() -> Pin<Box<dyn Future<Output = Result<Client, kube::Error>> + Send>> + Send + Sync>;
+
+/// How the objects are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Whole,
+    Metadata,
+}
+
+/// An error body is read no further than this, and no longer than [`ERROR_BODY_WAIT`].
+const ERROR_BODY_MAX: usize = 64 << 10;
+const ERROR_BODY_WAIT: Duration = Duration::from_secs(5);
+
+/// So much of a compressed body is taken at a time. Deflate unfolds by a factor of 1032 at the most, so this bounds
+/// what a decompression bomb can fill to 4 MiB before the cutter's limits see it.
+const INFLATE_STEP: usize = 4 << 10;
+
+/// A client that shows every answer of the server: kube's stock client without its own retries.
+///
+/// # Errors
+///
+/// If the configuration cannot be used: certificates, exec plugin, proxy.
+pub fn kube_client(mut config: Config) -> Result<Client, kube::Error> {
+    config.default_retry = false;
+    Ok(ClientBuilder::try_from(config)?.build())
+}
+
+impl<K> KubeListWatch<K> {
+    /// All objects of a type, in all namespaces if it has any.
+    #[must_use]
+    pub fn all(client: Client) -> Self
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        Self::of::<K>(client, &(), None, Form::Whole)
+    }
+
+    /// The objects of a type in one namespace.
+    #[must_use]
+    pub fn namespaced(client: Client, namespace: &str) -> Self
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        Self::of::<K>(client, &(), Some(namespace), Form::Whole)
+    }
+
+    /// The objects of a type that is known at run time; in all namespaces, or in one.
+    ///
+    /// ```no_run
+    /// use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+    /// use reflector::KubeListWatch;
+    /// # fn example(client: kube::Client) {
+    /// let gadgets = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Gadget"));
+    /// let source = KubeListWatch::<DynamicObject>::dynamic(client, &gadgets, None);
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn dynamic(client: Client, resource: &ApiResource, namespace: Option<&str>) -> Self {
+        Self::of::<kube::core::DynamicObject>(client, resource, namespace, Form::Whole)
+    }
+
+    fn of<R: Resource>(
+        client: Client,
+        dynamic: &R::DynamicType,
+        namespace: Option<&str>,
+        form: Form,
+    ) -> Self {
+        let (group, plural) = (R::group(dynamic), R::plural(dynamic));
+        let mut target = if group.is_empty() { plural.into_owned() } else { format!("{plural}.{group}") };
+        if let Some(namespace) = namespace {
+            target = format!("{target} in namespace {namespace}");
+        }
+        Self {
+            client: Mutex::new(client),
+            renew: None,
+            path: R::url_path(dynamic, namespace),
+            types: TypeMeta::new(R::api_version(dynamic), R::kind(dynamic)),
+            target,
+            form,
+            limits: Limits::default(),
+            compression: true,
+            kind: PhantomData,
+        }
+    }
+
+    /// The same collection, of which the server sends nothing but the metadata: the cheapest way to follow names,
+    /// labels and owners.
+    #[must_use]
+    pub fn metadata_only(self) -> KubeListWatch<PartialObjectMeta<K>> {
+        KubeListWatch {
+            client: self.client,
+            renew: self.renew,
+            path: self.path,
+            types: TypeMeta::new("meta.k8s.io/v1", "PartialObjectMetadata"),
+            target: self.target,
+            form: Form::Metadata,
+            limits: self.limits,
+            compression: self.compression,
+            kind: PhantomData,
+        }
+    }
+
+    /// How large things may get before they are refused.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Whether the server may compress its answers with gzip. Default true. Costs the client a little CPU, and saves
+    /// about nine tenths of the network.
+    #[must_use]
+    pub fn compression(mut self, compression: bool) -> Self {
+        self.compression = compression;
+        self
+    }
+
+    /// How to get a client with fresh credentials, after a 401.
+    ///
+    /// Tokens from files and exec plugins are renewed by kube itself before they expire. This is for those that are
+    /// revoked or rotated early: by default the same client is used again.
+    ///
+    /// ```no_run
+    /// # use reflector::{KubeListWatch, kube_client};
+    /// # fn example(source: KubeListWatch<k8s_openapi::api::core::v1::Pod>) {
+    /// let source = source.renew(|| async {
+    ///     let config = kube::Config::infer().await.map_err(kube::Error::InferConfig)?;
+    ///     kube_client(config)
+    /// });
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn renew<F, R>(mut self, renew: F) -> Self
+    where
+        F: Fn() -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Client, kube::Error>> + Send + 'static,
+    {
+        self.renew = Some(Box::new(move || Box::pin(renew())));
+        self
+    }
+
+    fn client(&self) -> Client {
+        self.client.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn accept(&self, list: bool) -> &'static str {
+        match (self.form, list) {
+            (Form::Whole, _) => "application/json",
+            (Form::Metadata, true) => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+            (Form::Metadata, false) => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+        }
+    }
+
+    /// Sends one request; the answer is a success, or a [`Failure`].
+    async fn send(
+        &self,
+        parameters: Vec<(&'static str, String)>,
+        list: bool,
+    ) -> Result<Response<Body>, Failure> {
+        let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
+        let mut request =
+            Request::get(format!("{}?{query}", self.path)).header(header::ACCEPT, self.accept(list));
+        if self.compression {
+            request = request.header(header::ACCEPT_ENCODING, "gzip");
+        }
+        let request = request.body(Body::empty()).map_err(Failure::malformed)?;
+        let response = self.client().send(request).await.map_err(Failure::transport)?;
+        if response.status() == StatusCode::OK { Ok(response) } else { Err(refusal(response).await) }
+    }
+}
+
+impl<K: Send + 'static> ListWatch<K> for KubeListWatch<K> {
+    async fn list(&self, options: ListOptions) -> Result<ListStream<K>, Failure> {
+        let response = self.send(options.parameters(), true).await?;
+        let cutter = ListCutter::<K>::new(Some(self.types.clone()), self.limits);
+        let body = plain(response, &self.target);
+        Ok(stream::try_unfold((body, Some(cutter)), |(mut body, cutter)| async move {
+            let Some(mut cutter) = cutter else { return Ok(None) };
+            match body.try_next().await? {
+                Some(slice) => {
+                    let mut items = Vec::new();
+                    cutter.push(&slice, &mut items).map_err(Failure::malformed)?;
+                    Ok(Some((ListPart::Items(items), (body, Some(cutter)))))
+                }
+                None => {
+                    let end = cutter.finish().map_err(Failure::malformed)?;
+                    Ok(Some((ListPart::End(end), (body, None))))
+                }
+            }
+        })
+        .boxed())
+    }
+
+    async fn watch(&self, options: WatchOptions) -> Result<WatchStream<K>, Failure> {
+        let response = self.send(options.parameters(), false).await?;
+        let cutter = WatchCutter::<K>::new(Some(self.types.clone()), self.limits);
+        let body = plain(response, &self.target);
+        Ok(stream::try_unfold(Some((body, cutter)), |state| async move {
+            let Some((mut body, mut cutter)) = state else { return Ok(None) };
+            match body.try_next().await? {
+                Some(slice) => {
+                    let mut events = Vec::new();
+                    cutter.push(&slice, &mut events).map_err(Failure::malformed)?;
+                    Ok(Some((events, Some((body, cutter)))))
+                }
+                None => cutter.finish().map(|()| None).map_err(Failure::malformed),
+            }
+        })
+        .boxed())
+    }
+
+    async fn refresh(&self) {
+        let Some(renew) = &self.renew else { return };
+        match renew().await {
+            Ok(client) => *self.client.lock().unwrap_or_else(PoisonError::into_inner) = client,
+            Err(error) => tracing::warn!(target = %self.target, %error, "cannot renew the credentials"),
+        }
+    }
+
+    fn describe(&self) -> String {
+        self.target.clone()
+    }
+}
+
+impl<K> fmt::Debug for KubeListWatch<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KubeListWatch").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// The bytes of a body, decompressed while they come.
+fn plain(
+    response: Response<Body>,
+    target: &str,
+) -> impl Stream<Item = Result<Bytes, Failure>> + Send + Unpin + use<> {
+    let gzip = response.headers().get(header::CONTENT_ENCODING).is_some_and(|e| e.as_bytes() == b"gzip");
+    let received = metrics::counter!("reflector_received_bytes_total", "resource" => target.to_owned());
+    let body = response.into_body().into_data_stream().map_err(Failure::transport);
+    let body = body.inspect_ok(move |chunk| received.increment(chunk.len() as u64)).boxed();
+    if gzip { inflated(body).boxed() } else { body }
+}
+
+fn inflated(
+    body: impl Stream<Item = Result<Bytes, Failure>> + Send + Unpin,
+) -> impl Stream<Item = Result<Bytes, Failure>> + Send {
+    stream::try_unfold(
+        (body, Inflate::new(), Bytes::new()),
+        |(mut body, mut inflate, mut chunk)| async move {
+            if chunk.is_empty() {
+                match body.try_next().await? {
+                    Some(next) => chunk = next,
+                    None => return inflate.finish().map(|()| None).map_err(Failure::malformed),
+                }
+            }
+            let step = chunk.split_to(chunk.len().min(INFLATE_STEP));
+            let mut plain = Vec::new();
+            inflate
+                .push(&step, |slice| {
+                    plain.extend_from_slice(slice);
+                    Ok::<(), WireError>(())
+                })
+                .map_err(Failure::malformed)?;
+            Ok(Some((Bytes::from(plain), (body, inflate, chunk))))
+        },
+    )
+}
+
+/// What the server said instead of what was asked for.
+async fn refusal(response: Response<Body>) -> Failure {
+    let code = response.status().as_u16();
+    let headers = response.headers().clone();
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
+    let mut body = Vec::new();
+    let mut chunks = response.into_body().into_data_stream();
+    // Whatever has come by then is enough to tell what is wrong.
+    let _ = tokio::time::timeout(ERROR_BODY_WAIT, async {
+        while body.len() < ERROR_BODY_MAX
+            && let Some(Ok(chunk)) = chunks.next().await
+        {
+            body.extend_from_slice(&chunk);
+        }
+    })
+    .await;
+    let status = Status::from_body(code, content_type, &body);
+    refused(&status, retry_after(&headers))
+}
+
+/// `Retry-After` in whole seconds (RFC 9110 §10.2.3); API servers do not use the form with a date.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?;
+    text.trim().parse().ok().map(Duration::from_secs)
+}

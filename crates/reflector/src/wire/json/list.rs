@@ -1,0 +1,310 @@
+//! Lists: one JSON document, its items given out as they end.
+
+use std::marker::PhantomData;
+
+use serde::Deserialize;
+
+use super::{
+    capture::{Bound, Capture, Chunk},
+    meta::{Filler, Leaf, Walk, Wrong, kind_of, leaf, name},
+    scan::{Scanner, Token},
+};
+use crate::{
+    ResourceVersion,
+    wire::{Limits, ListItem, ListMeta, TypeMeta, WireError, status::short_line},
+};
+
+/// The depth at which the items lie: within the list, within `items`.
+const ITEM: usize = 2;
+
+/// Cuts a JSON list into its items while it arrives. See the [module](crate::wire) for an example.
+///
+/// `items` may come before or after `metadata` (custom resources sort their members), may be null or absent, and
+/// members that are not known here are skipped without being kept. Items without `kind` or `apiVersion` get them,
+/// written at the front; items that have both are kept byte by byte. Each object has an allocation of its own and of
+/// its exact size, so that one survivor does not hold on to the page it came with (RF-27).
+///
+/// Memory: the unfinished item, and the list's own metadata. Whether there were items at all, and whether the list
+/// was complete, is only known when [`finish`](Self::finish) says so.
+#[derive(Debug)]
+pub struct ListCutter<K> {
+    scanner: Scanner,
+    capture: Capture,
+    walk: Walk,
+    limits: Limits,
+    /// Whether the list itself is to say what its items are.
+    fill_by_list: bool,
+    filler: Filler,
+    envelope: Envelope,
+    failed: Option<WireError>,
+    kind: PhantomData<fn() -> K>,
+}
+
+/// What is known of the list so far.
+#[derive(Debug, Default)]
+struct Envelope {
+    /// The member that is being read.
+    member: Option<Member>,
+    /// Whether the document is complete.
+    complete: bool,
+    has_items: bool,
+    kind: String,
+    api_version: String,
+    message: String,
+    meta: ListMeta,
+    /// How many bytes of the limit are used up.
+    bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Member {
+    Kind,
+    ApiVersion,
+    Metadata,
+    Message,
+    Items,
+    Other,
+}
+
+impl<K> ListCutter<K> {
+    /// A cutter for one list.
+    ///
+    /// `types` is what items that lack `kind` or `apiVersion` are; with `None` it is taken from the list's own kind,
+    /// less its `List`, provided that the list tells before the items come.
+    #[must_use]
+    pub fn new(types: Option<TypeMeta>, limits: Limits) -> Self {
+        Self {
+            scanner: Scanner::new(limits.depth_max),
+            capture: Capture::default(),
+            walk: Walk::new(ITEM),
+            limits,
+            fill_by_list: types.is_none(),
+            filler: types.map(|types| Filler::new(&types)).unwrap_or_default(),
+            envelope: Envelope::default(),
+            failed: None,
+            kind: PhantomData,
+        }
+    }
+
+    /// Takes the next bytes of the body and appends the items that end in them.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError`] if the body cannot be read on; items that ended before the fault have been appended. Every
+    /// further call returns the same error.
+    pub fn push(&mut self, chunk: &[u8], items: &mut Vec<ListItem<K>>) -> Result<(), WireError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        self.take(chunk, items).inspect_err(|error| self.failed = Some(error.clone()))
+    }
+
+    /// Ends the list, and tells what it said of itself.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::Truncated`] if the document is not complete, [`WireError::NotAList`] if it is something else, or
+    /// the error of an earlier [`push`](Self::push).
+    pub fn finish(self) -> Result<ListMeta, WireError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let Envelope { complete, has_items, kind, api_version, message, mut meta, .. } = self.envelope;
+        if !complete {
+            let offset = self.scanner.offset();
+            return Err(WireError::Truncated { offset, pending: offset, what: "list" });
+        }
+        // A custom resource may call its list anything, but it has items; an empty list may leave them out.
+        if kind == "Status" || !(has_items || kind.ends_with("List")) {
+            return Err(WireError::NotAList { kind, message });
+        }
+        meta.types = item_types(&kind, &api_version);
+        Ok(meta)
+    }
+
+    fn take(&mut self, bytes: &[u8], items: &mut Vec<ListItem<K>>) -> Result<(), WireError> {
+        let chunk = Chunk { bytes, base: self.scanner.offset() };
+        let mut rest = bytes;
+        while let Some(token) = self.scanner.next(&mut rest)? {
+            match token {
+                Token::Start { depth: 0, .. } if self.envelope.complete => {
+                    let offset = self.scanner.offset() - 1;
+                    return Err(WireError::Syntax { offset, what: "expected nothing after the list".into() });
+                }
+                Token::Start { depth: 0, .. } => self.scanner.watch = 1,
+                Token::End { depth: 0 } => self.envelope.complete = true,
+                Token::Start { depth: 1, first } => self.member_starts(first)?,
+                Token::End { depth: 1 } => self.member_ends(chunk)?,
+                _ => self.item(token, chunk, items)?,
+            }
+        }
+        self.capture.chunk_ends(chunk, self.bound())
+    }
+
+    fn item(
+        &mut self,
+        token: Token,
+        chunk: Chunk<'_>,
+        items: &mut Vec<ListItem<K>>,
+    ) -> Result<(), WireError> {
+        self.walk.token(token, &mut self.scanner);
+        match token {
+            Token::Start { depth: ITEM, .. } => self.capture.begin(self.walk.places.start),
+            Token::End { depth: ITEM } => {
+                let (end, bound) = (self.scanner.offset(), item_bound(&self.limits));
+                let (places, filler) = (&self.walk.places, &self.filler);
+                let object = self.capture.finish(end, chunk, bound, |body, _| places.object(body, filler))?;
+                items.push(match object {
+                    Ok(object) => ListItem::Object(object),
+                    Err(invalid) => ListItem::Invalid(invalid),
+                });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn member_starts(&mut self, first: u8) -> Result<(), WireError> {
+        let offset = self.scanner.offset() - 1;
+        let member = match &*name(self.scanner.key()) {
+            b"kind" => Member::Kind,
+            b"apiVersion" => Member::ApiVersion,
+            b"metadata" => Member::Metadata,
+            b"message" => Member::Message,
+            b"items" => Member::Items,
+            _ => Member::Other,
+        };
+        self.envelope.member = Some(member);
+        match (member, first) {
+            (Member::Other, _) => {}
+            (Member::Items, b'[') => {
+                self.envelope.has_items = true;
+                if self.fill_by_list
+                    && let Some(types) = item_types(&self.envelope.kind, &self.envelope.api_version)
+                {
+                    self.filler = Filler::new(&types);
+                }
+                self.scanner.watch = ITEM;
+            }
+            (Member::Items, b'n') => self.envelope.has_items = true,
+            (Member::Items, _) => {
+                let what = format!("expected an array, found {}", kind_of(first));
+                return Err(WireError::Envelope { offset, member: "items", what });
+            }
+            _ => self.capture.begin(offset),
+        }
+        Ok(())
+    }
+
+    fn member_ends(&mut self, chunk: Chunk<'_>) -> Result<(), WireError> {
+        self.scanner.watch = 1;
+        let Some(member) = self.envelope.member.take() else { return Ok(()) };
+        if matches!(member, Member::Items | Member::Other) {
+            return Ok(());
+        }
+        let (bound, envelope) = (self.envelope_bound(), &mut self.envelope);
+        self.capture.finish(self.scanner.offset(), chunk, bound, |json, offset| {
+            envelope.bytes = envelope.bytes.saturating_add(json.len());
+            envelope.read(member, json, offset)
+        })?
+    }
+
+    fn bound(&self) -> Bound {
+        if self.envelope.member == Some(Member::Items) {
+            item_bound(&self.limits)
+        } else {
+            self.envelope_bound()
+        }
+    }
+
+    fn envelope_bound(&self) -> Bound {
+        Bound {
+            what: "the list's own metadata",
+            name: "envelope_bytes_max",
+            limit: self.limits.envelope_bytes_max,
+            used: self.envelope.bytes,
+        }
+    }
+}
+
+fn item_bound(limits: &Limits) -> Bound {
+    Bound { what: "an object", name: "object_bytes_max", limit: limits.object_bytes_max, used: 0 }
+}
+
+/// What the items of such a list are; `None` if its kind does not tell.
+fn item_types(list_kind: &str, api_version: &str) -> Option<TypeMeta> {
+    let kind = list_kind.strip_suffix("List").filter(|kind| !kind.is_empty())?;
+    (!api_version.is_empty()).then(|| TypeMeta::new(api_version, kind))
+}
+
+impl Envelope {
+    fn read(&mut self, member: Member, json: &[u8], offset: u64) -> Result<(), WireError> {
+        match member {
+            Member::Kind => {
+                self.kind = short_line(&leaf(json).into_text(), 128);
+                // No need to wait for the end: its rows are of no use (RF-26).
+                if self.kind == "Table" {
+                    return Err(WireError::NotAList { kind: self.kind.clone(), message: String::new() });
+                }
+            }
+            Member::ApiVersion => self.api_version = leaf(json).into_text(),
+            Member::Message => self.message = short_line(&leaf(json).into_text(), 512),
+            Member::Metadata => {
+                self.meta = read_meta(json).map_err(|what| WireError::Envelope {
+                    offset,
+                    member: "metadata",
+                    what,
+                })?;
+            }
+            Member::Items | Member::Other => {}
+        }
+        Ok(())
+    }
+}
+
+/// `metadata` of a list. Null, absent and empty members are the same, as in Go.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct RawMeta<'a> {
+    #[serde(borrow)]
+    resource_version: Leaf<'a>,
+    #[serde(borrow)]
+    r#continue: Leaf<'a>,
+    #[serde(borrow)]
+    remaining_item_count: Leaf<'a>,
+    #[serde(borrow)]
+    shard_info: Option<RawShard<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct RawShard<'a> {
+    #[serde(borrow)]
+    selector: Leaf<'a>,
+}
+
+fn read_meta(json: &[u8]) -> Result<ListMeta, String> {
+    let raw = match json.first().copied() {
+        Some(b'n') => return Ok(ListMeta::default()),
+        // Serde's own words may quote the text.
+        Some(b'{') => serde_json::from_slice::<RawMeta<'_>>(json).map_err(|error| {
+            format!("not valid at line {}, column {} of it", error.line(), error.column())
+        })?,
+        first => return Err(format!("expected an object, found {}", kind_of(first.unwrap_or_default()))),
+    };
+    let wrong = |wrong: Wrong| format!("`{}`: {}", wrong.path, wrong.reason);
+    let version = raw.resource_version.text(&"metadata.resourceVersion").map_err(wrong)?;
+    let token = raw.r#continue.text(&"metadata.continue").map_err(wrong)?.into_owned();
+    let selector = raw.shard_info.map(|shard| shard.selector.into_text()).unwrap_or_default();
+    Ok(ListMeta {
+        version: ResourceVersion::new(&version),
+        continue_token: (!token.is_empty()).then_some(token),
+        // A hint: not worth an error.
+        remaining: match raw.remaining_item_count {
+            Leaf::Integer(count) => u64::try_from(count).ok(),
+            _ => None,
+        },
+        shard_selector: (!selector.is_empty()).then_some(selector),
+        types: None,
+    })
+}

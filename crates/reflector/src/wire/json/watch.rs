@@ -1,0 +1,269 @@
+//! Watch streams: a sequence of JSON values, each an event.
+
+use std::marker::PhantomData;
+
+use super::{
+    capture::{Bound, Capture, Chunk},
+    meta::{Filler, Leaf, Places, Walk, Wrong, leaf, name},
+    scan::{Scanner, Token},
+};
+use crate::wire::{
+    EventType, InvalidObject, Limits, Status, TypeMeta, WatchEvent, WireError, status::short_line,
+};
+
+/// The depth at which the objects lie: within the event.
+const OBJECT: usize = 1;
+
+/// Marks the bookmark that ends the initial events (KEP-3157).
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+/// Cuts a JSON watch stream into its events while it arrives.
+///
+/// A stream is a sequence of JSON values; newlines between them mean nothing, `type` may follow `object`, and one
+/// chunk may hold many events or a part of one. Each object has an allocation of its own and of its exact size.
+///
+/// Memory: the unfinished event.
+///
+/// ```
+/// use reflector::wire::{Limits, WatchCutter, WatchEvent};
+///
+/// let mut cutter = WatchCutter::<serde::de::IgnoredAny>::new(None, Limits::default());
+/// let mut events = Vec::new();
+/// cutter.push(br#"{"type":"DELETED","object":{"kind":"Node","apiVersion":"v1","meta"#, &mut events)?;
+/// assert!(events.is_empty());
+/// cutter.push(br#"data":{"name":"n1","resourceVersion":"5"}}}"#, &mut events)?;
+/// assert!(matches!(&events[..], [WatchEvent::Deleted(node)] if node.name() == "n1"));
+/// cutter.finish()?;
+/// # Ok::<(), reflector::wire::WireError>(())
+/// ```
+#[derive(Debug)]
+pub struct WatchCutter<K> {
+    scanner: Scanner,
+    /// Of the whole event, so that it does not matter whether `type` or `object` comes first.
+    capture: Capture,
+    walk: Walk,
+    limits: Limits,
+    filler: Filler,
+    event: Event,
+    failed: Option<WireError>,
+    kind: PhantomData<fn() -> K>,
+}
+
+/// Where the members of the event lie, as far as they are known, as offsets in the body.
+#[derive(Debug, Default)]
+struct Event {
+    /// The member that is being read, and where its value began.
+    member: Option<(Member, u64)>,
+    r#type: Option<(u64, u64)>,
+    object: Option<(u64, u64)>,
+    kind: Option<(u64, u64)>,
+    message: Option<(u64, u64)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Member {
+    Type,
+    Object,
+    Kind,
+    Message,
+}
+
+impl<K> WatchCutter<K> {
+    /// A cutter for one stream.
+    ///
+    /// `types` is what objects that lack `kind` or `apiVersion` are; they get them, written at the front. API servers
+    /// write both into every watched object, so with `None` nothing is filled in.
+    #[must_use]
+    pub fn new(types: Option<TypeMeta>, limits: Limits) -> Self {
+        Self {
+            scanner: Scanner::new(limits.depth_max),
+            capture: Capture::default(),
+            walk: Walk::new(OBJECT),
+            limits,
+            filler: types.map(|types| Filler::new(&types)).unwrap_or_default(),
+            event: Event::default(),
+            failed: None,
+            kind: PhantomData,
+        }
+    }
+
+    /// Takes the next bytes of the stream and appends the events that end in them.
+    ///
+    /// A `Status` that comes without an event around it is a [`WatchEvent::Error`] too.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError`] if the stream cannot be read on; events that ended before the fault have been appended. Every
+    /// further call returns the same error.
+    pub fn push(&mut self, chunk: &[u8], events: &mut Vec<WatchEvent<K>>) -> Result<(), WireError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        self.take(chunk, events).inspect_err(|error| self.failed = Some(error.clone()))
+    }
+
+    /// Ends the stream.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::Truncated`] if the stream ended in the middle of an event, which is lost; all before it have been
+    /// given out. Or the error of an earlier [`push`](Self::push).
+    pub fn finish(self) -> Result<(), WireError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let offset = self.scanner.offset();
+        match self.capture.pending(offset) {
+            0 => Ok(()),
+            pending => Err(WireError::Truncated { offset, pending, what: "watch event" }),
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8], events: &mut Vec<WatchEvent<K>>) -> Result<(), WireError> {
+        let chunk = Chunk { bytes, base: self.scanner.offset() };
+        // An event is an object and a few bytes around it; the object alone is measured when it ends.
+        let bound = Bound {
+            what: "a watch event",
+            name: "object_bytes_max + envelope_bytes_max",
+            limit: self.limits.object_bytes_max.saturating_add(self.limits.envelope_bytes_max),
+            used: 0,
+        };
+        let mut rest = bytes;
+        while let Some(token) = self.scanner.next(&mut rest)? {
+            match token {
+                Token::Start { depth: 0, .. } => {
+                    self.capture.begin(self.scanner.offset() - 1);
+                    self.event = Event::default();
+                    self.scanner.watch = 1;
+                }
+                Token::End { depth: 0 } => {
+                    let read =
+                        Reading { event: &self.event, places: &self.walk.places, filler: &self.filler };
+                    let end = self.scanner.offset();
+                    events.push(
+                        self.capture.finish(end, chunk, bound, |json, start| read.event(json, start))??,
+                    );
+                }
+                Token::Start { depth: OBJECT, .. } => self.member_starts(token),
+                Token::End { depth: OBJECT } => self.member_ends()?,
+                _ => self.walk.token(token, &mut self.scanner),
+            }
+        }
+        self.capture.chunk_ends(chunk, bound)
+    }
+
+    fn member_starts(&mut self, token: Token) {
+        let member = match &*name(self.scanner.key()) {
+            b"type" => Member::Type,
+            b"object" => {
+                self.walk.token(token, &mut self.scanner);
+                Member::Object
+            }
+            b"kind" => Member::Kind,
+            b"message" => Member::Message,
+            _ => return,
+        };
+        self.event.member = Some((member, self.scanner.offset() - 1));
+    }
+
+    fn member_ends(&mut self) -> Result<(), WireError> {
+        self.scanner.watch = 1;
+        let Some((member, start)) = self.event.member.take() else { return Ok(()) };
+        let place = Some((start, self.scanner.offset()));
+        match member {
+            Member::Type => self.event.r#type = place,
+            Member::Kind => self.event.kind = place,
+            Member::Message => self.event.message = place,
+            Member::Object => {
+                self.event.object = place;
+                let limit = self.limits.object_bytes_max;
+                if self.scanner.offset() - start > limit as u64 {
+                    let (what, name) = ("an object", "object_bytes_max");
+                    return Err(WireError::TooLarge { offset: start, what, name, limit });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is needed to make an event of its bytes.
+struct Reading<'a> {
+    event: &'a Event,
+    places: &'a Places,
+    filler: &'a Filler,
+}
+
+impl Reading<'_> {
+    /// `json` is the whole event, which begins at `start`.
+    fn event<K>(&self, json: &[u8], start: u64) -> Result<WatchEvent<K>, WireError> {
+        let part = |place: (u64, u64)| {
+            let index = |offset: u64| usize::try_from(offset.saturating_sub(start)).unwrap_or(usize::MAX);
+            json.get(index(place.0)..index(place.1)).unwrap_or_default()
+        };
+        let object = self.event.object.map(part);
+        let Some(r#type) = self.event.r#type.map(part) else {
+            let text =
+                |place: Option<(u64, u64)>| place.map(|p| leaf(part(p)).into_text()).unwrap_or_default();
+            let kind = short_line(&text(self.event.kind), 128);
+            if kind == "Status" {
+                return Ok(WatchEvent::Error(Box::new(Status::from_object(json))));
+            }
+            let message = short_line(&text(self.event.message), 512);
+            return Err(WireError::NotAnEvent { offset: start, kind, message });
+        };
+        let Leaf::Text(r#type) = leaf(r#type) else {
+            let wrong = Wrong::new("type", "expected a string in the event around the object");
+            return Ok(WatchEvent::Invalid(self.invalid(object, wrong, start)));
+        };
+        Ok(match &*r#type {
+            "ADDED" => self.object(object, EventType::Added, WatchEvent::Added, start),
+            "MODIFIED" => self.object(object, EventType::Modified, WatchEvent::Modified, start),
+            "DELETED" => self.object(object, EventType::Deleted, WatchEvent::Deleted, start),
+            "BOOKMARK" => self.bookmark(object, start),
+            "ERROR" => WatchEvent::Error(Box::new(Status::from_object(object.unwrap_or_default()))),
+            other => WatchEvent::Unknown(short_line(other, 64)),
+        })
+    }
+
+    fn object<K>(
+        &self,
+        object: Option<&[u8]>,
+        event: EventType,
+        wrap: fn(crate::Object<K>) -> WatchEvent<K>,
+        start: u64,
+    ) -> WatchEvent<K> {
+        let result = match object {
+            Some(body) => self.places.object(body, self.filler),
+            None => Err(self.invalid(None, Wrong::new("", "the event has no object"), start)),
+        };
+        result.map_or_else(
+            |wrong| WatchEvent::Invalid(Box::new(InvalidObject { event: Some(event), ..*wrong })),
+            wrap,
+        )
+    }
+
+    /// A bookmark's object may be of any kind and is empty but for its version: `"spec":{"containers":null}`.
+    fn bookmark<K>(&self, object: Option<&[u8]>, start: u64) -> WatchEvent<K> {
+        let Some(body) = object else {
+            return WatchEvent::Bookmark { version: None, initial_events_end: false };
+        };
+        match self.places.version(body) {
+            Ok(version) => {
+                let initial_events_end = self.places.has_annotation(body, INITIAL_EVENTS_END, "true");
+                WatchEvent::Bookmark { version, initial_events_end }
+            }
+            Err(wrong) => {
+                let invalid = self.invalid(object, wrong, start);
+                WatchEvent::Invalid(Box::new(InvalidObject { event: Some(EventType::Bookmark), ..*invalid }))
+            }
+        }
+    }
+
+    fn invalid(&self, object: Option<&[u8]>, wrong: Wrong, start: u64) -> Box<InvalidObject> {
+        match object {
+            Some(body) => self.places.invalid(body, wrong),
+            None => Places::at(start).invalid(b"", wrong),
+        }
+    }
+}

@@ -21,7 +21,8 @@ const PODS: usize = 40;
 async fn server(test: &str) -> (ApiServer, PathBuf) {
     let mut options = CoreOptions::default();
     options.epoch = jiff::Timestamp::now();
-    let cluster = Cluster::new(ClusterOptions { pods: PODS, epoch: options.epoch, ..ClusterOptions::default() });
+    let cluster =
+        Cluster::new(ClusterOptions { pods: PODS, epoch: options.epoch, ..ClusterOptions::default() });
     let server = ApiServer::builder().core(options).start().await.unwrap();
     server.with_core(|core| {
         core.create("namespaces", serde_json::json!({"metadata": {"name": "default"}})).unwrap();
@@ -29,7 +30,8 @@ async fn server(test: &str) -> (ApiServer, PathBuf) {
             core.create(object.resource, serde_json::from_str(&object.json).unwrap()).unwrap();
         }
     });
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-{}.kubeconfig", std::process::id()));
+    let path =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-{}.kubeconfig", std::process::id()));
     server.write_kubeconfig(&path).unwrap();
     (server, path)
 }
@@ -53,7 +55,10 @@ async fn run(mut command: Command) {
     let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap();
     let Output { status, stdout, stderr } = output.unwrap();
     let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
-    assert!(status.success() && stdout.trim_end().ends_with("ok"), "{described}: {status}\n{stdout}\n{stderr}");
+    assert!(
+        status.success() && stdout.trim_end().ends_with("ok"),
+        "{described}: {status}\n{stdout}\n{stderr}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -87,7 +92,10 @@ async fn python_lists_and_watches() {
 async fn javascript_keeps_an_informer() {
     let modules = installed("REFLECTOR_NODE_MODULES", "node_modules");
     if !works(Command::new("node").arg("--version")) || !modules.join("@kubernetes/client-node").is_dir() {
-        eprintln!("SKIPPED: no node, or no @kubernetes/client-node in {}; .ci/clients installs it", modules.display());
+        eprintln!(
+            "SKIPPED: no node, or no @kubernetes/client-node in {}; .ci/clients installs it",
+            modules.display()
+        );
         return;
     }
     let (server, kubeconfig) = server("javascript").await;

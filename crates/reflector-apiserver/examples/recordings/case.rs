@@ -42,17 +42,11 @@ pub(crate) struct Case {
 
 impl Case {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers
-            .iter()
-            .find(|(have, _)| have.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value.as_str())
+        self.headers.iter().find(|(have, _)| have.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
     pub(crate) fn accept(&self) -> &str {
-        let accept = self
-            .request_headers
-            .iter()
-            .find(|(name, _)| name == "Accept");
+        let accept = self.request_headers.iter().find(|(name, _)| name == "Accept");
         accept.map_or("", |(_, value)| value)
     }
 
@@ -68,28 +62,20 @@ impl Case {
         }
         let query = self.path.split_once('?').map_or("", |(_, query)| query);
         self.path.contains("/v1/watch/")
-            || query
-                .split('&')
-                .any(|pair| pair == "watch=true" || pair == "watch")
+            || query.split('&').any(|pair| pair == "watch=true" || pair == "watch")
     }
 
     pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
         let query = self.path.split_once('?')?.1;
-        query
-            .split('&')
-            .find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+        query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
     }
 
     /// The lines of a watch, with the second at which each had come.
     pub(crate) fn lines(&self) -> Vec<(f64, &[u8])> {
         // The marks count the response with its head and chunk framing, which is not counted here: nothing seems to have come
         // later than it did.
-        let head: usize = self
-            .headers
-            .iter()
-            .map(|(name, value)| name.len() + value.len() + 4)
-            .sum::<usize>()
-            + 19;
+        let head: usize =
+            self.headers.iter().map(|(name, value)| name.len() + value.len() + 4).sum::<usize>() + 19;
         let mut at = head;
         let mut lines = Vec::new();
         for line in self.body.split_inclusive(|byte| *byte == b'\n') {
@@ -125,12 +111,7 @@ pub(crate) fn read(folder: &Path) -> io::Result<Vec<Case>> {
             path: entry.path,
             request_headers: entry.reqheaders.iter().map(header).collect(),
             request_body: entry.reqbody,
-            status: entry
-                .status
-                .split(' ')
-                .nth(1)
-                .and_then(|code| code.parse().ok())
-                .unwrap_or(0),
+            status: entry.status.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0),
             date: date.map_or(0, |date| date.timestamp().as_second()),
             headers: entry.resheaders,
             body,

@@ -22,10 +22,7 @@ const HEADERS: [&str; 8] = [
 pub(crate) fn difference(case: &Case, reply: &Reply) -> Option<String> {
     if case.status != reply.status {
         let said: String = reply.text().chars().take(200).collect();
-        return Some(format!(
-            "status {}, recorded {}: {said}",
-            reply.status, case.status
-        ));
+        return Some(format!("status {}, recorded {}: {said}", reply.status, case.status));
     }
     for name in HEADERS {
         let (have, want) = (all(&reply.headers, name), all(&case.headers, name));
@@ -61,17 +58,11 @@ fn body(case: &Case, reply: &Reply) -> Option<String> {
     };
     match case.header("Content-Type") {
         _ if have == want => None,
-        Some("application/json") if case.is_watch() && case.status == 200 => {
-            events(case, &have, &want)
-        }
+        Some("application/json") if case.is_watch() && case.status == 200 => events(case, &have, &want),
         Some("application/json") => {
             let indented = |bytes: &[u8]| bytes.starts_with(b"{\n");
             if indented(&have) != indented(&want) {
-                return Some(format!(
-                    "indented: {}, recorded {}",
-                    indented(&have),
-                    indented(&want)
-                ));
+                return Some(format!("indented: {}, recorded {}", indented(&have), indented(&want)));
             }
             if have.ends_with(b"\n") != want.ends_with(b"\n") {
                 return Some(format!(
@@ -85,13 +76,8 @@ fn body(case: &Case, reply: &Reply) -> Option<String> {
         }
         Some("application/yaml") => {
             let (have, want) = (yaml(&have), yaml(&want));
-            let mut lines = have
-                .lines()
-                .zip(want.lines())
-                .filter(|(have, want)| have != want);
-            lines
-                .next()
-                .map(|(have, want)| format!("yaml: {have:?}, recorded {want:?}"))
+            let mut lines = have.lines().zip(want.lines()).filter(|(have, want)| have != want);
+            lines.next().map(|(have, want)| format!("yaml: {have:?}, recorded {want:?}"))
         }
         Some(kind) if kind.contains("protobuf") || kind.contains("cbor") => Some(format!(
             "{kind}: the body differs ({} bytes, recorded {}); its versions and times cannot be normalised here",
@@ -112,23 +98,16 @@ fn parse(bytes: &[u8]) -> Option<Node> {
 
 fn gunzip(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
-    flate2::read::MultiGzDecoder::new(bytes)
-        .read_to_end(&mut out)
-        .ok()?;
+    flate2::read::MultiGzDecoder::new(bytes).read_to_end(&mut out).ok()?;
     Some(out)
 }
 
 /// Streams are compared event by event. Repeated bookmarks count once: a server may send one more or less.
 fn events(case: &Case, have: &[u8], want: &[u8]) -> Option<String> {
     let read = |bytes: &[u8]| {
-        let lines = bytes
-            .split(|byte| *byte == b'\n')
-            .filter(|line| !line.is_empty());
+        let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let mut normaliser = Normaliser::default();
-        let mut events: Vec<Node> = lines
-            .map_while(parse)
-            .map(|event| normaliser.node(event, ""))
-            .collect();
+        let mut events: Vec<Node> = lines.map_while(parse).map(|event| normaliser.node(event, "")).collect();
         events.dedup_by(|a, b| is_plain_bookmark(a) && is_plain_bookmark(b));
         events
     };
@@ -145,11 +124,7 @@ fn events(case: &Case, have: &[u8], want: &[u8]) -> Option<String> {
             .join(" ")
     };
     if have.len() != want.len() {
-        return Some(format!(
-            "events [{}], recorded [{}]",
-            kinds(&have),
-            kinds(&want)
-        ));
+        return Some(format!("events [{}], recorded [{}]", kinds(&have), kinds(&want)));
     }
     let mut pairs = have.iter().zip(&want).enumerate();
     pairs.find_map(|(n, (have, want))| have.difference(want, &format!("event[{n}]")))
@@ -174,9 +149,7 @@ impl Normaliser {
     fn node(&mut self, node: Node, name: &str) -> Node {
         match node {
             Node::Object(members) => {
-                let members = members
-                    .into_iter()
-                    .filter(|(name, _)| name != "managedFields");
+                let members = members.into_iter().filter(|(name, _)| name != "managedFields");
                 Node::Object(
                     members
                         .map(|(name, value)| {
@@ -186,12 +159,7 @@ impl Normaliser {
                         .collect(),
                 )
             }
-            Node::Array(items) => Node::Array(
-                items
-                    .into_iter()
-                    .map(|item| self.node(item, name))
-                    .collect(),
-            ),
+            Node::Array(items) => Node::Array(items.into_iter().map(|item| self.node(item, name)).collect()),
             Node::Text(text) => Node::Text(self.text(text, name)),
             other => other,
         }
@@ -219,10 +187,7 @@ impl Normaliser {
     }
 
     fn token(&mut self, text: String) -> String {
-        let Some(Node::Object(members)) = URL_SAFE_NO_PAD
-            .decode(&text)
-            .ok()
-            .and_then(|bytes| parse(&bytes))
+        let Some(Node::Object(members)) = URL_SAFE_NO_PAD.decode(&text).ok().and_then(|bytes| parse(&bytes))
         else {
             return text;
         };
@@ -246,11 +211,7 @@ fn numbers(text: &str) -> String {
             digits.push(c);
             continue;
         }
-        out.push_str(if digits.len() > 2 && digits != "999999999" {
-            "N"
-        } else {
-            &digits
-        });
+        out.push_str(if digits.len() > 2 && digits != "999999999" { "N" } else { &digits });
         digits.clear();
         out.push(c);
     }
@@ -269,9 +230,7 @@ fn is_age(text: &str) -> bool {
     text == "<unknown>"
         || (text.starts_with(|c: char| c.is_ascii_digit())
             && text.ends_with(['s', 'm', 'h', 'd'])
-            && text
-                .chars()
-                .all(|c| c.is_ascii_digit() || "smhd".contains(c)))
+            && text.chars().all(|c| c.is_ascii_digit() || "smhd".contains(c)))
 }
 
 /// YAML by lines, without what differs.
@@ -287,12 +246,7 @@ fn yaml(bytes: &[u8]) -> String {
             }
             skipped = None;
         }
-        let name = line
-            .trim_start()
-            .trim_start_matches("- ")
-            .split(':')
-            .next()
-            .unwrap_or_default();
+        let name = line.trim_start().trim_start_matches("- ").split(':').next().unwrap_or_default();
         if name == "managedFields" {
             skipped = Some(indent);
             continue;

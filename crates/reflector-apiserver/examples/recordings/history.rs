@@ -111,14 +111,8 @@ impl History {
 
     /// A full list shows what is gone.
     fn infer_deletions(&mut self, case: &Case) {
-        let partial = ["Selector", "limit", "continue", "Exact"]
-            .iter()
-            .any(|word| case.path.contains(word));
-        if case.status != 200
-            || case.is_watch()
-            || partial
-            || !is_json(case)
-            || case.accept().contains("as=")
+        let partial = ["Selector", "limit", "continue", "Exact"].iter().any(|word| case.path.contains(word));
+        if case.status != 200 || case.is_watch() || partial || !is_json(case) || case.accept().contains("as=")
         {
             return;
         }
@@ -131,10 +125,7 @@ impl History {
         let (Some(listed), Some(items)) = (version(&body), body["items"].as_array()) else {
             return;
         };
-        let present: HashSet<Key> = items
-            .iter()
-            .filter_map(|item| key(&resource, item))
-            .collect();
+        let present: HashSet<Key> = items.iter().filter_map(|item| key(&resource, item)).collect();
         let Some(namespace) = present.iter().next().map(|key| key.1.clone()) else {
             return;
         };
@@ -151,9 +142,7 @@ impl History {
             .map(|(key, version)| (key.clone(), version))
             .collect();
         for (key, last) in gone {
-            if let Some(free) = (last + 1..=listed)
-                .rev()
-                .find(|version| !self.changes.contains_key(version))
+            if let Some(free) = (last + 1..=listed).rev().find(|version| !self.changes.contains_key(version))
             {
                 self.changes.insert(free, Change::Delete(key));
             }
@@ -182,17 +171,13 @@ impl History {
                             metadata.remove(name);
                         }
                     }
-                    let written = if there {
-                        core.update(resource, object)
-                    } else {
-                        core.create(resource, object)
-                    };
+                    let written =
+                        if there { core.update(resource, object) } else { core.create(resource, object) };
                     written.map(|_| ()).map_err(|error| error.to_string())
                 }
-                Change::Delete((resource, namespace, name)) => core
-                    .delete(resource, namespace, name)
-                    .map(|_| ())
-                    .map_err(|error| error.to_string()),
+                Change::Delete((resource, namespace, name)) => {
+                    core.delete(resource, namespace, name).map(|_| ()).map_err(|error| error.to_string())
+                }
             };
             result.map_err(|error| format!("revision {revision}: {error}"))?;
         }
@@ -211,14 +196,10 @@ pub(crate) fn sight(case: &Case) -> Sight {
         let body: Value = serde_json::from_slice(&case.body).unwrap_or_default();
         let exact = case.path.contains("Exact")
             || case.path.contains("continue")
-            || body["kind"] != Value::Null
-                && body.get("items").is_none()
-                && body.get("rows").is_none();
+            || body["kind"] != Value::Null && body.get("items").is_none() && body.get("rows").is_none();
         if let Some(version) = version(&body) {
             let legacy_exact = case.parameter("limit").is_some()
-                && case
-                    .parameter("resourceVersion")
-                    .is_some_and(|v| v != "0" && !v.is_empty());
+                && case.parameter("resourceVersion").is_some_and(|v| v != "0" && !v.is_empty());
             if !exact && !legacy_exact {
                 sight.start = Some(version);
             }
@@ -232,10 +213,7 @@ pub(crate) fn sight(case: &Case) -> Sight {
         }
         return sight;
     }
-    let from: u64 = case
-        .parameter("resourceVersion")
-        .and_then(|version| version.parse().ok())
-        .unwrap_or(0);
+    let from: u64 = case.parameter("resourceVersion").and_then(|version| version.parse().ok()).unwrap_or(0);
     for (time, line) in case.lines() {
         let Ok(event) = serde_json::from_slice::<Value>(line) else {
             continue;
@@ -262,8 +240,7 @@ pub(crate) fn sight(case: &Case) -> Sight {
 }
 
 fn is_json(case: &Case) -> bool {
-    case.header("Content-Type") == Some("application/json")
-        && case.header("Content-Encoding").is_none()
+    case.header("Content-Type") == Some("application/json") && case.header("Content-Encoding").is_none()
 }
 
 fn version(object: &Value) -> Option<u64> {
@@ -273,11 +250,7 @@ fn version(object: &Value) -> Option<u64> {
 fn key(resource: &str, object: &Value) -> Option<Key> {
     let metadata = &object["metadata"];
     let namespace = metadata["namespace"].as_str().unwrap_or_default();
-    Some((
-        resource.to_owned(),
-        namespace.to_owned(),
-        metadata["name"].as_str()?.to_owned(),
-    ))
+    Some((resource.to_owned(), namespace.to_owned(), metadata["name"].as_str()?.to_owned()))
 }
 
 /// `configmaps` or `widgets.example.com`, from the path of a collection.
@@ -301,9 +274,5 @@ fn resource(path: &str) -> Option<String> {
         parts.drain(..2);
     }
     let plural = parts.first()?;
-    Some(if group.is_empty() {
-        (*plural).to_owned()
-    } else {
-        format!("{plural}.{group}")
-    })
+    Some(if group.is_empty() { (*plural).to_owned() } else { format!("{plural}.{group}") })
 }

@@ -8,11 +8,7 @@
 //!
 //! `-- FOLDER NAME...` replays only these cases, and `-v` in front of the names prints the bodies; `-q` leaves out
 //! the slow ones.
-#![allow(
-    clippy::print_stdout,
-    clippy::unwrap_used,
-    reason = "a program for developers"
-)]
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program for developers")]
 
 mod case;
 mod compare;

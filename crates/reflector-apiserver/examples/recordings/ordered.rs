@@ -18,10 +18,7 @@ pub(crate) enum Node {
 impl Node {
     pub(crate) fn get(&self, name: &str) -> Option<&Node> {
         match self {
-            Self::Object(members) => members
-                .iter()
-                .find(|(have, _)| have == name)
-                .map(|(_, value)| value),
+            Self::Object(members) => members.iter().find(|(have, _)| have == name).map(|(_, value)| value),
             _ => None,
         }
     }
@@ -42,26 +39,16 @@ impl Node {
         match (self, other) {
             (Self::Object(a), Self::Object(b)) => {
                 let names = |members: &[(String, Node)]| {
-                    members
-                        .iter()
-                        .map(|(name, _)| name.clone())
-                        .collect::<Vec<_>>()
+                    members.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>()
                 };
                 if names(a) != names(b) {
-                    return Some(format!(
-                        "{path}: members {:?}, recorded {:?}",
-                        names(a),
-                        names(b)
-                    ));
+                    return Some(format!("{path}: members {:?}, recorded {:?}", names(a), names(b)));
                 }
-                a.iter()
-                    .zip(b)
-                    .find_map(|((name, a), (_, b))| a.difference(b, &format!("{path}.{name}")))
+                a.iter().zip(b).find_map(|((name, a), (_, b))| a.difference(b, &format!("{path}.{name}")))
             }
             (Self::Array(a), Self::Array(b)) => {
                 let within = a.iter().zip(b).enumerate();
-                let mut within =
-                    within.filter_map(|(n, (a, b))| a.difference(b, &format!("{path}[{n}]")));
+                let mut within = within.filter_map(|(n, (a, b))| a.difference(b, &format!("{path}[{n}]")));
                 within.next().or_else(|| {
                     (a.len() != b.len())
                         .then(|| format!("{path}: {} elements, recorded {}", a.len(), b.len()))

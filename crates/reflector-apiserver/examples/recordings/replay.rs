@@ -39,35 +39,20 @@ impl Replay {
             histories[0].learn_object("pods", pod);
         }
         let sights = cases.iter().map(history::sight).collect();
-        Self {
-            cases,
-            sights,
-            histories,
-        }
+        Self { cases, sights, histories }
     }
 
     /// The revision at which the recorded server stood when this request came.
     fn start(&self, index: usize) -> u64 {
         let case = &self.cases[index];
         let sight = &self.sights[index];
-        let earlier = self
-            .cases
-            .iter()
-            .zip(&self.sights)
-            .filter(|(other, _)| other.port == case.port);
+        let earlier = self.cases.iter().zip(&self.sights).filter(|(other, _)| other.port == case.port);
         let carried = earlier.filter_map(|(other, sight)| {
             let over = other.date as f64 + other.elapsed <= case.date as f64;
-            if over {
-                Some(sight.end)
-            } else {
-                (other.date < case.date).then_some(sight.start?)
-            }
+            if over { Some(sight.end) } else { (other.date < case.date).then_some(sight.start?) }
         });
         let carried = carried.max().unwrap_or(1);
-        let first_live = sight
-            .live
-            .first()
-            .map_or(u64::MAX, |(_, revision)| *revision);
+        let first_live = sight.live.first().map_or(u64::MAX, |(_, revision)| *revision);
         sight.start.unwrap_or(carried.max(sight.end)).min(first_live - 1).max(1)
     }
 
@@ -80,35 +65,20 @@ impl Replay {
         options.lenient_namespaces = false;
         options.graceful_pods = Some(Duration::from_secs(3_600));
         options.epoch = jiff::Timestamp::from_second(case.date).unwrap_or_default();
-        let server = ApiServer::builder()
-            .core(options)
-            .token("TOKEN")
-            .start()
-            .await
-            .unwrap();
+        let server = ApiServer::builder().core(options).token("TOKEN").start().await.unwrap();
         if let Err(error) = server.with_core(|core| prepare(core, case, history, start)) {
             return Some(format!("cannot prepare the server: {error}"));
         }
         credentials(case, &server);
-        let headers: Vec<(&str, &str)> = case
-            .request_headers
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
-            .collect();
+        let headers: Vec<(&str, &str)> =
+            case.request_headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let body = match case.name.as_str() {
             // Recorded without its three megabytes.
             "err-413" => vec![b'x'; (3 << 20) + 100],
             _ => case.request_body.clone().into_bytes(),
         };
         let patience = Duration::from_secs_f64(case.elapsed + 15.0);
-        let asking = http1::request(
-            server.address(),
-            &case.method,
-            &case.path,
-            &headers,
-            &body,
-            patience,
-        );
+        let asking = http1::request(server.address(), &case.method, &case.path, &headers, &body, patience);
         let began = time::Instant::now();
         let writing = async {
             if case.name == "watch-json-pod-graceful-delete" {
@@ -224,10 +194,7 @@ fn credentials(case: &Case, server: &ApiServer) {
         "err-403-sa-get" => {
             auth.token = bearer;
             auth.user = "system:serviceaccount:semantics:watcher".to_owned();
-            auth.deny = vec![AccessRule {
-                verbs: vec![Verb::Get],
-                ..AccessRule::default()
-            }];
+            auth.deny = vec![AccessRule { verbs: vec![Verb::Get], ..AccessRule::default() }];
         }
         "watch-rbac-revoked" => auth.token = bearer,
         _ => {}

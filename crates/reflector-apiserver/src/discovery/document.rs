@@ -22,23 +22,13 @@ struct Version<'a> {
 
 impl<'a> Version<'a> {
     fn new(name: &'a str) -> Self {
-        let stage = ["alpha", "beta"]
-            .into_iter()
-            .zip([2, 1])
-            .find_map(|(stage, rank)| {
-                let (major, minor) = name.split_once(stage)?;
-                Some((rank, major, minor))
-            });
+        let stage = ["alpha", "beta"].into_iter().zip([2, 1]).find_map(|(stage, rank)| {
+            let (major, minor) = name.split_once(stage)?;
+            Some((rank, major, minor))
+        });
         let (rank, major, minor) = stage.unwrap_or((0, name, ""));
         let number = |text: &str| text.trim_start_matches('v').parse().unwrap_or(0);
-        Self {
-            rank: (
-                rank,
-                std::cmp::Reverse(number(major)),
-                std::cmp::Reverse(number(minor)),
-            ),
-            name,
-        }
+        Self { rank: (rank, std::cmp::Reverse(number(major)), std::cmp::Reverse(number(minor))), name }
     }
 }
 
@@ -72,8 +62,7 @@ struct ApiResource {
 
 impl<'a> Groups<'a> {
     pub(super) fn new(registry: &'a Registry) -> Self {
-        let mut groups: BTreeMap<&str, BTreeMap<Version<'_>, BTreeMap<&str, &Resource>>> =
-            BTreeMap::new();
+        let mut groups: BTreeMap<&str, BTreeMap<Version<'_>, BTreeMap<&str, &Resource>>> = BTreeMap::new();
         for resource in registry.resources() {
             let versions = groups.entry(&resource.group).or_default();
             let resources = versions.entry(Version::new(&resource.version)).or_default();
@@ -103,8 +92,7 @@ impl<'a> Groups<'a> {
                 categories: resource.categories.clone(),
             });
             for subresource in &resource.subresources {
-                let own =
-                    subresource.group == resource.group && subresource.version == resource.version;
+                let own = subresource.group == resource.group && subresource.version == resource.version;
                 let foreign = |text: &String| if own { String::new() } else { text.clone() };
                 resources.push(ApiResource {
                     name: format!("{}/{}", resource.plural, subresource.name),
@@ -132,10 +120,7 @@ impl<'a> Groups<'a> {
 
     /// All named groups.
     pub(super) fn group_list(&self) -> Value {
-        let groups: Vec<Value> = self
-            .named()
-            .filter_map(|group| self.group_entry(group))
-            .collect();
+        let groups: Vec<Value> = self.named().filter_map(|group| self.group_entry(group)).collect();
         json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups })
     }
 
@@ -148,10 +133,7 @@ impl<'a> Groups<'a> {
     }
 
     fn named(&self) -> impl Iterator<Item = &'a str> {
-        self.groups
-            .keys()
-            .copied()
-            .filter(|group| !group.is_empty())
+        self.groups.keys().copied().filter(|group| !group.is_empty())
     }
 
     fn group_entry(&self, group: &str) -> Option<Value> {
@@ -164,10 +146,7 @@ impl<'a> Groups<'a> {
 
     /// Aggregated discovery, of the core group or of the named ones.
     pub(super) fn discovery(&self, core: bool) -> Value {
-        let groups = self
-            .groups
-            .iter()
-            .filter(|(group, _)| group.is_empty() == core);
+        let groups = self.groups.iter().filter(|(group, _)| group.is_empty() == core);
         let items: Vec<Value> = groups
             .map(|(group, versions)| {
                 let metadata = if core {
@@ -178,7 +157,8 @@ impl<'a> Groups<'a> {
                 let versions: Vec<Value> = versions
                     .iter()
                     .map(|(version, resources)| {
-                        let resources: Vec<Value> = resources.values().map(|resource| discovered(resource)).collect();
+                        let resources: Vec<Value> =
+                            resources.values().map(|resource| discovered(resource)).collect();
                         json!({ "version": version.name, "resources": resources, "freshness": "Current" })
                     })
                     .collect();
@@ -206,16 +186,8 @@ impl<'a> Groups<'a> {
         let mut paths = serde_json::Map::new();
         let parameter = |name: &str| json!({ "name": name, "in": "query", "schema": { "type": "string", "uniqueItems": true } });
         for resource in self.resources(group, version)? {
-            let scope = if resource.namespaced {
-                "namespaces/{namespace}/"
-            } else {
-                ""
-            };
-            let path = format!(
-                "/{}/{scope}{}/{{name}}",
-                api_path(group, version),
-                resource.plural
-            );
+            let scope = if resource.namespaced { "namespaces/{namespace}/" } else { "" };
+            let path = format!("/{}/{scope}{}/{{name}}", api_path(group, version), resource.plural);
             let parameters = ["dryRun", "fieldManager", "fieldValidation", "force"].map(parameter);
             let patch = json!({
                 "parameters": parameters,
@@ -235,7 +207,8 @@ impl<'a> Groups<'a> {
 }
 
 fn discovered(resource: &Resource) -> Value {
-    let kind = |group: &str, version: &str, kind: &str| json!({ "group": group, "version": version, "kind": kind });
+    let kind =
+        |group: &str, version: &str, kind: &str| json!({ "group": group, "version": version, "kind": kind });
     let mut entry = json!({
         "resource": resource.plural,
         "responseKind": kind(&resource.group, &resource.version, &resource.kind),
@@ -268,20 +241,12 @@ fn discovered(resource: &Resource) -> Value {
 
 /// `v1` or `apps/v1`.
 fn group_version(group: &str, version: &str) -> String {
-    if group.is_empty() {
-        version.to_owned()
-    } else {
-        format!("{group}/{version}")
-    }
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
 /// `api/v1` or `apis/apps/v1`.
 fn api_path(group: &str, version: &str) -> String {
-    if group.is_empty() {
-        format!("api/{version}")
-    } else {
-        format!("apis/{group}/{version}")
-    }
+    if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
 }
 
 #[cfg(test)]
@@ -290,8 +255,7 @@ mod tests {
 
     #[test]
     fn versions_are_ordered_by_preference() {
-        let mut versions =
-            ["v1alpha1", "v1", "v2beta1", "v2", "v1beta2", "v1beta1"].map(Version::new);
+        let mut versions = ["v1alpha1", "v1", "v2beta1", "v2", "v1beta2", "v1beta1"].map(Version::new);
         versions.sort();
         assert_eq!(
             versions.map(|version| version.name),

@@ -18,22 +18,14 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 
 /// Is this a path that [`answer`] may answer? Such paths are open to everyone who is authenticated.
 pub(crate) fn is_discovery(path: &str) -> bool {
-    [
-        "/api", "/apis", "/openapi", "/version", "/healthz", "/livez", "/readyz",
-    ]
-    .iter()
-    .any(|prefix| {
-        path.strip_prefix(prefix)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    })
+    ["/api", "/apis", "/openapi", "/version", "/healthz", "/livez", "/readyz"]
+        .iter()
+        .any(|prefix| path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
 }
 
 /// Is this a path that is open to everyone?
 pub(crate) fn is_public(path: &str) -> bool {
-    matches!(
-        path,
-        "/version" | "/version/" | "/healthz" | "/livez" | "/readyz"
-    )
+    matches!(path, "/version" | "/version/" | "/healthz" | "/livez" | "/readyz")
 }
 
 /// Answers a request for discovery; `None` when it is about something else.
@@ -46,11 +38,7 @@ pub(crate) fn answer(
     if method != Method::GET {
         return None;
     }
-    let parts: Vec<&str> = uri
-        .path()
-        .split('/')
-        .filter(|part| !part.is_empty())
-        .collect();
+    let parts: Vec<&str> = uri.path().split('/').filter(|part| !part.is_empty()).collect();
     let groups = || Groups::new(registry);
     match parts[..] {
         ["healthz" | "livez" | "readyz", ..] => Some(text("ok")),
@@ -65,25 +53,18 @@ pub(crate) fn answer(
         ["apis"] => Some(json(&groups().group_list())),
         ["apis", group] => groups().group(group).map(|group| json(&group)),
         ["api", version] => groups().resource_list("", version).map(|list| json(&list)),
-        ["apis", group, version] => groups()
-            .resource_list(group, version)
-            .map(|list| json(&list)),
+        ["apis", group, version] => groups().resource_list(group, version).map(|list| json(&list)),
         ["openapi", "v3"] => Some(json(&groups().openapi_index())),
-        ["openapi", "v3", "api", version] => groups()
-            .openapi("", version)
-            .map(|document| json(&document)),
-        ["openapi", "v3", "apis", group, version] => groups()
-            .openapi(group, version)
-            .map(|document| json(&document)),
+        ["openapi", "v3", "api", version] => groups().openapi("", version).map(|document| json(&document)),
+        ["openapi", "v3", "apis", group, version] => {
+            groups().openapi(group, version).map(|document| json(&document))
+        }
         _ => None,
     }
 }
 
 fn wants_aggregated(headers: &HeaderMap) -> bool {
-    let accept = headers
-        .get(header::ACCEPT)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     accept.split(',').any(|clause| {
         let mut parameters = clause.split(';').map(str::trim);
         parameters.next() == Some("application/json") && {
@@ -96,10 +77,7 @@ fn wants_aggregated(headers: &HeaderMap) -> bool {
 }
 
 fn host(headers: &HeaderMap) -> &str {
-    headers
-        .get(header::HOST)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default()
+    headers.get(header::HOST).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
 fn version() -> Response<Bytes> {
@@ -122,14 +100,8 @@ fn version() -> Response<Bytes> {
 }
 
 fn text(text: &'static str) -> Response<Bytes> {
-    let mut response = body(
-        "text/plain; charset=utf-8",
-        Bytes::from_static(text.as_bytes()),
-    );
-    response.headers_mut().insert(
-        header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
-    );
+    let mut response = body("text/plain; charset=utf-8", Bytes::from_static(text.as_bytes()));
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }
 
@@ -151,8 +123,6 @@ fn aggregated(document: &impl Serialize) -> Response<Bytes> {
 fn body(content_type: &'static str, bytes: Bytes) -> Response<Bytes> {
     let mut response = Response::new(bytes);
     *response.status_mut() = StatusCode::OK;
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }

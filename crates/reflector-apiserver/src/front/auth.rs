@@ -27,11 +27,7 @@ pub struct Auth {
 
 impl Default for Auth {
     fn default() -> Self {
-        Self {
-            token: None,
-            user: "system:serviceaccount:default:client".to_owned(),
-            deny: Vec::new(),
-        }
+        Self { token: None, user: "system:serviceaccount:default:client".to_owned(), deny: Vec::new() }
     }
 }
 
@@ -49,10 +45,7 @@ pub struct AccessRule {
 impl AccessRule {
     fn matches(&self, info: &RequestInfo) -> bool {
         (self.verbs.is_empty() || self.verbs.contains(&info.verb))
-            && self
-                .resource
-                .as_ref()
-                .is_none_or(|resource| *resource == info.resource)
+            && self.resource.as_ref().is_none_or(|resource| *resource == info.resource)
             && (self.namespace.is_none() || self.namespace == info.namespace)
     }
 }
@@ -68,9 +61,7 @@ impl Auth {
         info: Option<&RequestInfo>,
     ) -> Option<Response<Bytes>> {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-        let given = text("authorization")
-            .and_then(|value| value.strip_prefix("Bearer "))
-            .map(str::trim);
+        let given = text("authorization").and_then(|value| value.strip_prefix("Bearer ")).map(str::trim);
         let powerless = match (&self.token, given) {
             (Some(wanted), Some(given)) if wanted != given => {
                 return Some(Status::new(401, "Unauthorized", "Unauthorized").response());
@@ -80,11 +71,9 @@ impl Auth {
         };
         match (powerless, info) {
             (Some(user), Some(info)) => Some(forbidden(user, info)),
-            (None, Some(info)) => self
-                .deny
-                .iter()
-                .any(|rule| rule.matches(info))
-                .then(|| forbidden(&self.user, info)),
+            (None, Some(info)) => {
+                self.deny.iter().any(|rule| rule.matches(info)).then(|| forbidden(&self.user, info))
+            }
             (None, None) => None,
             (Some(user), None) => {
                 let open = discovery::is_public(uri.path())
@@ -97,18 +86,12 @@ impl Auth {
 
 fn forbidden_path(user: &str, path: &str) -> Response<Bytes> {
     let message = format!("forbidden: User \"{user}\" cannot get path \"{path}\"");
-    not_sniffed(
-        Status::new(403, "Forbidden", &message)
-            .details(Details::default())
-            .response(),
-    )
+    not_sniffed(Status::new(403, "Forbidden", &message).details(Details::default()).response())
 }
 
 fn not_sniffed(mut response: Response<Bytes>) -> Response<Bytes> {
     let nosniff = HeaderValue::from_static("nosniff");
-    response
-        .headers_mut()
-        .insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
     response
 }
 
@@ -124,11 +107,7 @@ fn forbidden(user: &str, info: &RequestInfo) -> Response<Bytes> {
     } else {
         format!("{}.{}", info.resource, info.group)
     };
-    let what = if name.is_empty() {
-        qualified
-    } else {
-        format!("{qualified} \"{name}\"")
-    };
+    let what = if name.is_empty() { qualified } else { format!("{qualified} \"{name}\"") };
     let scope = match &info.namespace {
         Some(namespace) => format!("in the namespace \"{namespace}\""),
         None => "at the cluster scope".to_owned(),
@@ -137,17 +116,8 @@ fn forbidden(user: &str, info: &RequestInfo) -> Response<Bytes> {
         "{what} is forbidden: User \"{user}\" cannot {} resource \"{resource}\" in API group \"{}\" {scope}",
         info.verb, info.group
     );
-    let details = Details {
-        name,
-        group: &info.group,
-        kind: &info.resource,
-        retry_after_seconds: None,
-    };
-    not_sniffed(
-        Status::new(403, "Forbidden", &message)
-            .details(details)
-            .response(),
-    )
+    let details = Details { name, group: &info.group, kind: &info.resource, retry_after_seconds: None };
+    not_sniffed(Status::new(403, "Forbidden", &message).details(details).response())
 }
 
 #[cfg(test)]
@@ -173,16 +143,10 @@ mod tests {
 
     #[test]
     fn tokens_are_checked() {
-        let auth = Auth {
-            token: Some("t".to_owned()),
-            ..Auth::default()
-        };
+        let auth = Auth { token: Some("t".to_owned()), ..Auth::default() };
         let list = "/api/v1/namespaces/a/configmaps";
         assert!(refuse(&auth, &bearer("Bearer t"), list).is_none());
-        assert_eq!(
-            refuse(&auth, &bearer("Bearer x"), list).unwrap().status(),
-            401
-        );
+        assert_eq!(refuse(&auth, &bearer("Bearer x"), list).unwrap().status(), 401);
         assert_eq!(
             message(&refuse(&auth, &HeaderMap::new(), list).unwrap()),
             "configmaps is forbidden: User \"system:anonymous\" cannot list resource \"configmaps\" in API group \"\" in the namespace \"a\""
@@ -199,10 +163,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert("impersonate-user", HeaderValue::from_static("nobody"));
         let auth = Auth::default();
-        assert_eq!(
-            refuse(&auth, &headers, "/api/v1/pods").unwrap().status(),
-            403
-        );
+        assert_eq!(refuse(&auth, &headers, "/api/v1/pods").unwrap().status(), 403);
         assert_eq!(refuse(&auth, &headers, "/foo/bar").unwrap().status(), 403);
         assert!(refuse(&auth, &headers, "/apis").is_none());
     }
@@ -214,16 +175,8 @@ mod tests {
             resource: Some("deployments".to_owned()),
             namespace: None,
         };
-        let auth = Auth {
-            deny: vec![rule],
-            ..Auth::default()
-        };
-        let refused = refuse(
-            &auth,
-            &HeaderMap::new(),
-            "/apis/apps/v1/deployments?watch=1",
-        )
-        .unwrap();
+        let auth = Auth { deny: vec![rule], ..Auth::default() };
+        let refused = refuse(&auth, &HeaderMap::new(), "/apis/apps/v1/deployments?watch=1").unwrap();
         assert!(message(&refused).starts_with("deployments.apps is forbidden: User "));
         assert!(message(&refused).ends_with("in API group \"apps\" at the cluster scope"));
         assert!(refuse(&auth, &HeaderMap::new(), "/apis/apps/v1/deployments").is_none());

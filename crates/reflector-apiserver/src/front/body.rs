@@ -37,26 +37,17 @@ pub(super) struct Open {
 impl Open {
     pub(super) fn new(shared: Arc<Shared>, exchange: Exchange, fate: Arc<Fate>) -> Self {
         let bell = shared.bell();
-        Self {
-            shared,
-            exchange,
-            fate,
-            bell,
-        }
+        Self { shared, exchange, fate, bell }
     }
 
     /// The next step. What changes from here on rings the bell.
     pub(super) fn poll(&mut self) -> Step {
         self.bell.borrow_and_update();
-        self.shared
-            .with(|engine, now| engine.layer.poll(self.exchange, now))
+        self.shared.with(|engine, now| engine.layer.poll(self.exchange, now))
     }
 
     /// Waits until something changed or the time has come.
-    pub(super) fn wait(
-        &self,
-        until: Option<std::time::Duration>,
-    ) -> impl Future<Output = ()> + Send + use<> {
+    pub(super) fn wait(&self, until: Option<std::time::Duration>) -> impl Future<Output = ()> + Send + use<> {
         let mut bell = self.bell.clone();
         let deadline = until.map(|until| self.shared.instant(until));
         async move {
@@ -92,8 +83,7 @@ impl Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.shared
-            .with(|engine, _| engine.layer.close(self.exchange));
+        self.shared.with(|engine, _| engine.layer.close(self.exchange));
     }
 }
 
@@ -122,10 +112,7 @@ pub(super) struct Stream {
 
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stream")
-            .field("open", &self.open)
-            .field("over", &self.over)
-            .finish_non_exhaustive()
+        f.debug_struct("Stream").field("open", &self.open).field("over", &self.over).finish_non_exhaustive()
     }
 }
 
@@ -133,15 +120,7 @@ impl Stream {
     pub(super) fn new(open: Open, prefix: Bytes, next: Option<Step>, compress: bool) -> Self {
         // Level 1, as apiserver's `defaultGzipContentEncodingLevel`.
         let encoder = compress.then(|| GzEncoder::new(Vec::new(), Compression::new(1)));
-        Self {
-            open,
-            prefix,
-            next,
-            waiting: None,
-            encoder,
-            flushed: false,
-            over: false,
-        }
+        Self { open, prefix, next, waiting: None, encoder, flushed: false, over: false }
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {

@@ -112,10 +112,7 @@ impl Builder {
     ///
     /// When the address cannot be bound.
     pub async fn start(self) -> Result<ApiServer, StartError> {
-        let listen = |source| StartError::Listen {
-            address: self.address,
-            source,
-        };
+        let listen = |source| StartError::Listen { address: self.address, source };
         let listener = TcpListener::bind(self.address).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
         let epoch = self.options.epoch;

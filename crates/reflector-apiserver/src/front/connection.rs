@@ -55,13 +55,7 @@ pub(super) struct Connection {
 impl Connection {
     pub(super) fn new(stream: TcpStream) -> (Self, Arc<Fate>) {
         let fate = Arc::new(Fate::default());
-        (
-            Self {
-                stream,
-                fate: Arc::clone(&fate),
-            },
-            fate,
-        )
+        (Self { stream, fate: Arc::clone(&fate) }, fate)
     }
 }
 
@@ -88,11 +82,7 @@ impl AsyncRead for Connection {
 }
 
 impl AsyncWrite for Connection {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         match self.fate.check() {
             Some(verdict) => verdict,
             None => Pin::new(&mut self.stream).poll_write(cx, buf),

@@ -28,13 +28,7 @@ pub(super) struct Engine {
 
 impl Engine {
     pub(super) fn new(layer: FaultyCore, auth: Auth, seed: u64) -> Self {
-        Self {
-            layer,
-            auth,
-            rng: fastrand::Rng::with_seed(seed),
-            log: VecDeque::new(),
-            first: 0,
-        }
+        Self { layer, auth, rng: fastrand::Rng::with_seed(seed), log: VecDeque::new(), first: 0 }
     }
 
     pub(super) fn log(&self) -> impl Iterator<Item = &LoggedRequest> {
@@ -57,9 +51,7 @@ impl Engine {
     }
 
     pub(super) fn note_status(&mut self, number: u64, status: http::StatusCode) {
-        let index = number
-            .checked_sub(self.first)
-            .and_then(|index| usize::try_from(index).ok());
+        let index = number.checked_sub(self.first).and_then(|index| usize::try_from(index).ok());
         if let Some(request) = index.and_then(|index| self.log.get_mut(index)) {
             request.status = Some(status);
         }
@@ -77,12 +69,7 @@ pub(super) struct Shared {
 
 impl Shared {
     pub(super) fn new(engine: Engine, epoch: Timestamp) -> Self {
-        Self {
-            engine: Mutex::new(engine),
-            bell: watch::Sender::new(0),
-            start: Instant::now(),
-            epoch,
-        }
+        Self { engine: Mutex::new(engine), bell: watch::Sender::new(0), start: Instant::now(), epoch }
     }
 
     /// The time since the server's start.
@@ -93,9 +80,7 @@ impl Shared {
     /// When a time since the server's start is.
     pub(super) fn instant(&self, since_start: Duration) -> Instant {
         // A time that does not fit is as good as never.
-        self.start
-            .checked_add(since_start)
-            .unwrap_or_else(|| self.start + Duration::from_secs(1 << 32))
+        self.start.checked_add(since_start).unwrap_or_else(|| self.start + Duration::from_secs(1 << 32))
     }
 
     /// The server's idea of the time of day.

@@ -21,8 +21,7 @@ use tokio::{
 };
 
 use super::{
-    auth::Auth, builder::Builder, connection::Connection, engine::Shared, log::LoggedRequest,
-    service,
+    auth::Auth, builder::Builder, connection::Connection, engine::Shared, log::LoggedRequest, service,
 };
 use crate::{
     core::{Core, Step},
@@ -58,12 +57,7 @@ impl ApiServer {
     pub(super) fn run(listener: TcpListener, address: SocketAddr, shared: Arc<Shared>) -> Self {
         let tasks = Tasks::default();
         let accepting = tokio::spawn(accept(listener, Arc::clone(&shared), tasks.clone()));
-        Self {
-            address,
-            shared,
-            tasks,
-            accepting,
-        }
+        Self { address, shared, tasks, accepting }
     }
 
     /// `http://127.0.0.1:PORT`.
@@ -128,8 +122,7 @@ impl ApiServer {
 
     /// Restarts the API server over the same etcd: running watches end, the watch window starts anew.
     pub fn restart(&self) {
-        self.shared
-            .with(|engine, now| engine.layer.core_mut().restart(now));
+        self.shared.with(|engine, now| engine.layer.core_mut().restart(now));
     }
 
     /// Has the core answer a request at once, past the network, the faults and the log; for writes from the test itself.
@@ -139,8 +132,7 @@ impl ApiServer {
 
     /// The requests so far, in order.
     pub fn requests(&self) -> Vec<LoggedRequest> {
-        self.shared
-            .with(|engine, _| engine.log().cloned().collect())
+        self.shared.with(|engine, _| engine.log().cloned().collect())
     }
 
     /// Forgets the requests so far.
@@ -238,10 +230,7 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>, tasks: Tasks) {
         service::answer(Arc::clone(&shared), Arc::clone(&fate), request)
     });
     let mut builder = auto::Builder::new(tasks);
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .max_buf_size(WRITE_BUFFER);
+    builder.http1().timer(TokioTimer::new()).max_buf_size(WRITE_BUFFER);
     // The numbers of a real server (golang.org/x/net/http2 as apiserver sets it up).
     builder
         .http2()
@@ -250,10 +239,7 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>, tasks: Tasks) {
         .max_frame_size(256 * 1024)
         .initial_stream_window_size(256 * 1024)
         .max_send_buf_size(WRITE_BUFFER);
-    if let Err(error) = builder
-        .serve_connection(TokioIo::new(connection), service)
-        .await
-    {
+    if let Err(error) = builder.serve_connection(TokioIo::new(connection), service).await {
         tracing::debug!(%error, "a connection ended early");
     }
 }

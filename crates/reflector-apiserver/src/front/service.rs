@@ -35,20 +35,10 @@ pub(super) async fn answer(
 ) -> Result<Response<Body>, Broken> {
     let (parts, body) = request.into_parts();
     let info = RequestInfo::parse(&parts.method, &parts.uri);
-    let path = parts
-        .uri
-        .path_and_query()
-        .map_or("/", |path| path.as_str())
-        .to_owned();
+    let path = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
     let number = shared.with(|engine, now| {
         let method = parts.method.clone();
-        engine.note(LoggedRequest {
-            at: now,
-            method,
-            path,
-            info: info.clone(),
-            status: None,
-        })
+        engine.note(LoggedRequest { at: now, method, path, info: info.clone(), status: None })
     });
     let body = match Limited::new(body, LONGEST_REQUEST).collect().await {
         Ok(body) => body.to_bytes(),
@@ -59,9 +49,7 @@ pub(super) async fn answer(
         Err(_) => return Err(Broken),
     };
     let answered = shared.with(|engine, now| {
-        let refused = engine
-            .auth
-            .refuse(&parts.headers, &parts.uri, info.as_ref());
+        let refused = engine.auth.refuse(&parts.headers, &parts.uri, info.as_ref());
         let registry = engine.layer.core().registry();
         let known = || discovery::answer(registry, &parts.method, &parts.uri, &parts.headers);
         if let Some(response) = refused.or_else(known) {
@@ -101,19 +89,13 @@ async fn respond(
     let watch = info.is_some_and(|info| info.verb == Verb::Watch);
     if watch && head.status() == StatusCode::OK {
         // The head goes out before the first event.
-        return Ok(
-            head.map(|()| Body::Stream(Box::new(Stream::new(open, Bytes::new(), None, false))))
-        );
+        return Ok(head.map(|()| Body::Stream(Box::new(Stream::new(open, Bytes::new(), None, false)))));
     }
     let compressible = parts.method == Method::GET
         && head.status() == StatusCode::OK
         && !head.headers().contains_key(header::CONTENT_ENCODING)
         && accepts_gzip(&parts.headers);
-    let enough = if compressible {
-        LONGEST_UNCOMPRESSED
-    } else {
-        LONGEST_WITH_LENGTH
-    };
+    let enough = if compressible { LONGEST_UNCOMPRESSED } else { LONGEST_WITH_LENGTH };
     let mut prefix = BytesMut::new();
     let next = loop {
         if prefix.len() > enough {
@@ -142,21 +124,14 @@ async fn respond(
 
 /// The token rule of apiserver: parameters such as `gzip;q=0.5` disable compression.
 fn accepts_gzip(headers: &HeaderMap) -> bool {
-    let accepted = headers
-        .get(header::ACCEPT_ENCODING)
-        .and_then(|value| value.to_str().ok());
-    accepted
-        .unwrap_or_default()
-        .split(',')
-        .any(|token| token.trim() == "gzip")
+    let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
+    accepted.unwrap_or_default().split(',').any(|token| token.trim() == "gzip")
 }
 
 fn too_large() -> Response<Bytes> {
     let message = "Request entity too large: limit is 3145728";
     let mut response = Status::new(413, "RequestEntityTooLarge", message).response();
-    response
-        .headers_mut()
-        .insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
@@ -186,14 +161,7 @@ fn dress(shared: &Shared, number: u64, mut response: Response<Body>) -> Response
 fn uuid(rng: &mut fastrand::Rng) -> String {
     let bits = (rng.u128(..) & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
     let hex = format!("{bits:032x}");
-    format!(
-        "{}-{}-{}-{}-{}",
-        &hex[..8],
-        &hex[8..12],
-        &hex[12..16],
-        &hex[16..20],
-        &hex[20..]
-    )
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
 #[cfg(test)]

@@ -24,11 +24,7 @@ impl Owner {
     }
 
     fn api_version(self) -> &'static str {
-        if self == Self::Job {
-            "batch/v1"
-        } else {
-            "apps/v1"
-        }
+        if self == Self::Job { "batch/v1" } else { "apps/v1" }
     }
 }
 
@@ -73,16 +69,7 @@ const DOMAINS: [&str; 12] = [
     "geo",
     "mailer",
 ];
-const ROLES: [&str; 8] = [
-    "api",
-    "worker",
-    "gateway",
-    "cache",
-    "db",
-    "scheduler",
-    "consumer",
-    "web",
-];
+const ROLES: [&str; 8] = ["api", "worker", "gateway", "cache", "db", "scheduler", "consumer", "web"];
 const TEAMS: [&str; 6] = ["red", "blue", "green", "amber", "violet", "slate"];
 const SIDECARS: [&str; 4] = ["proxy", "metrics", "log-shipper", "vault-agent"];
 const ENV: [&str; 10] = [
@@ -115,12 +102,7 @@ impl Application {
 
     /// A job that runs once.
     pub(super) fn one_off(namespace: String, rng: &mut fastrand::Rng) -> Self {
-        let name = format!(
-            "{}-{}-{}",
-            DOMAINS[rng.usize(..DOMAINS.len())],
-            "migrate",
-            suffix(8, rng)
-        );
+        let name = format!("{}-{}-{}", DOMAINS[rng.usize(..DOMAINS.len())], "migrate", suffix(8, rng));
         Self::shape(name, namespace, Owner::Job, rng)
     }
 
@@ -131,11 +113,7 @@ impl Application {
             out
         };
         let revision = suffix(10, rng);
-        let owner_name = if owner == Owner::ReplicaSet {
-            format!("{name}-{revision}")
-        } else {
-            name.clone()
-        };
+        let owner_name = if owner == Owner::ReplicaSet { format!("{name}-{revision}") } else { name.clone() };
         let mut owner_uid = String::new();
         uuid(rng, &mut owner_uid);
         let version = format!("{}.{}.{}", rng.u8(1..5), rng.u8(..20), rng.u8(..10));
@@ -160,21 +138,14 @@ impl Application {
         let count = 1 + usize::from(rng.u8(..10) < 8) + usize::from(rng.u8(..10) < 2);
         let containers = (0..count)
             .map(|n| {
-                let name = if n == 0 {
-                    "server"
-                } else {
-                    SIDECARS[(n + rng.usize(..2)) % SIDECARS.len()]
-                };
+                let name = if n == 0 { "server" } else { SIDECARS[(n + rng.usize(..2)) % SIDECARS.len()] };
                 let mut env = ENV.to_vec();
                 rng.shuffle(&mut env);
                 env.truncate(rng.usize(3..8));
                 env.sort_unstable();
                 Container {
                     name,
-                    image: format!(
-                        "registry.example.com/{}/{name}:v{version}",
-                        TEAMS[n % TEAMS.len()]
-                    ),
+                    image: format!("registry.example.com/{}/{name}:v{version}", TEAMS[n % TEAMS.len()]),
                     digest: text(64, rng),
                     port: 8080 + n as u16,
                     env,
@@ -224,16 +195,8 @@ impl Application {
             Owner::ReplicaSet => format!("{}-{}-", self.name, self.revision),
             _ => format!("{}-", self.name),
         };
-        let labels = join(
-            self.labels
-                .iter()
-                .map(|(name, value)| format!(r#""{name}":"{value}""#)),
-        );
-        let annotations = join(
-            self.annotations
-                .iter()
-                .map(|(name, value)| format!(r#""{name}":"{value}""#)),
-        );
+        let labels = join(self.labels.iter().map(|(name, value)| format!(r#""{name}":"{value}""#)));
+        let annotations = join(self.annotations.iter().map(|(name, value)| format!(r#""{name}":"{value}""#)));
         format!(
             r#"{{"name":"{}","generateName":"{generate_name}","namespace":"{}","uid":"{}","generation":1,"creationTimestamp":"{}","labels":{{{labels}}},"annotations":{{"checksum/config":"{}",{annotations}}},"ownerReferences":[{{"apiVersion":"{}","kind":"{}","name":"{}","uid":"{}","controller":true,"blockOwnerDeletion":true}}],"managedFields":{}}}"#,
             mark::NAME,
@@ -251,11 +214,7 @@ impl Application {
 
     fn spec(&self) -> String {
         let containers = join(self.containers.iter().map(Container::spec));
-        let restart = if self.owner == Owner::Job {
-            "OnFailure"
-        } else {
-            "Always"
-        };
+        let restart = if self.owner == Owner::Job { "OnFailure" } else { "Always" };
         format!(
             r#"{{"volumes":[{{"name":"config","configMap":{{"name":"{0}-config","defaultMode":420}}}},{{"name":"kube-api-access-{1}","projected":{{"sources":[{{"serviceAccountToken":{{"expirationSeconds":3607,"path":"token"}}}},{{"configMap":{{"name":"kube-root-ca.crt","items":[{{"key":"ca.crt","path":"ca.crt"}}]}}}},{{"downwardAPI":{{"items":[{{"path":"namespace","fieldRef":{{"apiVersion":"v1","fieldPath":"metadata.namespace"}}}}]}}}}],"defaultMode":420}}}}],"containers":[{containers}],"restartPolicy":"{restart}","terminationGracePeriodSeconds":30,"dnsPolicy":"ClusterFirst","serviceAccountName":"{2}","serviceAccount":"{2}","nodeName":"{3}","securityContext":{{"runAsUser":1000,"fsGroup":1000}},"schedulerName":"default-scheduler","tolerations":[{{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute","tolerationSeconds":300}},{{"key":"node.kubernetes.io/unreachable","operator":"Exists","effect":"NoExecute","tolerationSeconds":300}}],"priority":0,"enableServiceLinks":true,"preemptionPolicy":"PreemptLowerPriority"}}"#,
             self.name,
@@ -267,7 +226,14 @@ impl Application {
 
     fn status(&self) -> String {
         let running = self.owner != Owner::Job;
-        let conditions = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"].map(|kind| {
+        let conditions = [
+            "PodReadyToStartContainers",
+            "Initialized",
+            "Ready",
+            "ContainersReady",
+            "PodScheduled",
+        ]
+        .map(|kind| {
             let status = match kind {
                 "Ready" | "ContainersReady" if running => mark::READY_WORD,
                 "Ready" | "ContainersReady" => "False",
@@ -283,42 +249,23 @@ impl Application {
             r#"{{"phase":"{phase}","conditions":[{}],"hostIP":"{3}","hostIPs":[{{"ip":"{3}"}}],"podIP":"{4}","podIPs":[{{"ip":"{4}"}}],"startTime":"{1}","containerStatuses":[{2}],"qosClass":"Burstable"}}"#,
             join(conditions),
             mark::CREATED,
-            join(
-                self.containers
-                    .iter()
-                    .map(|container| container.status(running))
-            ),
+            join(self.containers.iter().map(|container| container.status(running))),
             mark::HOST_IP,
             mark::POD_IP,
         )
     }
 
     fn managed_fields(&self) -> String {
-        let labels = join(
-            self.labels
-                .iter()
-                .map(|(name, _)| format!(r#""f:{name}":{{}}"#)),
-        );
-        let annotations = join(
-            self.annotations
-                .iter()
-                .map(|(name, _)| format!(r#""f:{name}":{{}}"#)),
-        );
+        let labels = join(self.labels.iter().map(|(name, _)| format!(r#""f:{name}":{{}}"#)));
+        let annotations = join(self.annotations.iter().map(|(name, _)| format!(r#""f:{name}":{{}}"#)));
         let containers = join(self.containers.iter().map(Container::managed));
         let condition = |kind: &str| {
             format!(
                 r#""k:{{\"type\":\"{kind}\"}}":{{".":{{}},"f:lastProbeTime":{{}},"f:lastTransitionTime":{{}},"f:status":{{}},"f:type":{{}}}}"#
             )
         };
-        let conditions = join(
-            [
-                "ContainersReady",
-                "Initialized",
-                "PodReadyToStartContainers",
-                "Ready",
-            ]
-            .map(condition),
-        );
+        let conditions =
+            join(["ContainersReady", "Initialized", "PodReadyToStartContainers", "Ready"].map(condition));
         format!(
             r#"[{{"manager":"kube-controller-manager","operation":"Update","apiVersion":"v1","time":"{1}","fieldsType":"FieldsV1","fieldsV1":{{"f:metadata":{{"f:annotations":{{".":{{}},"f:checksum/config":{{}},{annotations}}},"f:generateName":{{}},"f:labels":{{".":{{}},{labels}}},"f:ownerReferences":{{".":{{}},"k:{{\"uid\":\"{0}\"}}":{{}}}}}},"f:spec":{{"f:containers":{{{containers}}},"f:dnsPolicy":{{}},"f:enableServiceLinks":{{}},"f:restartPolicy":{{}},"f:schedulerName":{{}},"f:securityContext":{{".":{{}},"f:fsGroup":{{}},"f:runAsUser":{{}}}},"f:serviceAccount":{{}},"f:serviceAccountName":{{}},"f:terminationGracePeriodSeconds":{{}},"f:volumes":{{".":{{}},"k:{{\"name\":\"config\"}}":{{".":{{}},"f:configMap":{{".":{{}},"f:defaultMode":{{}},"f:name":{{}}}},"f:name":{{}}}}}}}}}}}},{{"manager":"kubelet","operation":"Update","apiVersion":"v1","time":"{2}","fieldsType":"FieldsV1","fieldsV1":{{"f:status":{{"f:conditions":{{{conditions}}},"f:containerStatuses":{{}},"f:hostIP":{{}},"f:hostIPs":{{}},"f:phase":{{}},"f:podIP":{{}},"f:podIPs":{{".":{{}},"k:{{\"ip\":\"{3}\"}}":{{".":{{}},"f:ip":{{}}}}}},"f:startTime":{{}}}}}},"subresource":"status"}}]"#,
             self.owner_uid,
@@ -331,26 +278,18 @@ impl Application {
 
 impl Container {
     fn spec(&self) -> String {
-        let Self {
-            name, image, port, ..
-        } = self;
-        let env = self.env.iter().map(|variable| {
-            format!(
-                r#"{{"name":"{variable}","value":"{}"}}"#,
-                variable.to_lowercase()
-            )
-        });
+        let Self { name, image, port, .. } = self;
+        let env = self
+            .env
+            .iter()
+            .map(|variable| format!(r#"{{"name":"{variable}","value":"{}"}}"#, variable.to_lowercase()));
         let probe = |path: &str| {
             format!(
                 r#"{{"httpGet":{{"path":"{path}","port":{port},"scheme":"HTTP"}},"initialDelaySeconds":5,"timeoutSeconds":1,"periodSeconds":10,"successThreshold":1,"failureThreshold":3}}"#
             )
         };
         let probes = if self.probes {
-            format!(
-                r#","livenessProbe":{},"readinessProbe":{}"#,
-                probe("/healthz"),
-                probe("/readyz")
-            )
+            format!(r#","livenessProbe":{},"readinessProbe":{}"#, probe("/healthz"), probe("/readyz"))
         } else {
             String::new()
         };
@@ -361,18 +300,10 @@ impl Container {
     }
 
     fn status(&self, running: bool) -> String {
-        let Self {
-            name,
-            image,
-            digest,
-            ..
-        } = self;
+        let Self { name, image, digest, .. } = self;
         let id = mark::DIGEST;
         let (state, ready) = if running {
-            (
-                format!(r#"{{"running":{{"startedAt":"{}"}}}}"#, mark::STARTED),
-                mark::READY,
-            )
+            (format!(r#"{{"running":{{"startedAt":"{}"}}}}"#, mark::STARTED), mark::READY)
         } else {
             let terminated = format!(
                 r#"{{"terminated":{{"exitCode":0,"reason":"Completed","startedAt":"{0}","finishedAt":"{0}"}}}}"#,
@@ -413,7 +344,5 @@ fn join(parts: impl IntoIterator<Item = String>) -> String {
 }
 
 fn suffix(letters: usize, rng: &mut fastrand::Rng) -> String {
-    (0..letters)
-        .map(|_| char::from(SUFFIX[rng.usize(..SUFFIX.len())]))
-        .collect()
+    (0..letters).map(|_| char::from(SUFFIX[rng.usize(..SUFFIX.len())])).collect()
 }

@@ -25,13 +25,7 @@ pub struct ChurnOptions {
 
 impl Default for ChurnOptions {
     fn default() -> Self {
-        Self {
-            seed: 0,
-            rate: 10.0,
-            mix: [70, 10, 8, 8, 4],
-            mass_delete_every: 5_000,
-            mass_delete: 100,
-        }
+        Self { seed: 0, rate: 10.0, mix: [70, 10, 8, 8, 4], mass_delete_every: 5_000, mass_delete: 100 }
     }
 }
 
@@ -85,44 +79,16 @@ impl Write {
                 let path = path(object.resource, &object.namespace, "");
                 (Method::POST, path, "application/json", object.json.clone())
             }
-            Self::PatchStatus {
-                resource,
-                namespace,
-                name,
-                patch,
-            } => {
+            Self::PatchStatus { resource, namespace, name, patch } => {
                 let path = path(resource, namespace, &format!("/{name}/status"));
-                (
-                    Method::PATCH,
-                    path,
-                    "application/merge-patch+json",
-                    patch.clone(),
-                )
+                (Method::PATCH, path, "application/merge-patch+json", patch.clone())
             }
-            Self::Patch {
-                resource,
-                namespace,
-                name,
-                patch,
-            } => {
+            Self::Patch { resource, namespace, name, patch } => {
                 let path = path(resource, namespace, &format!("/{name}"));
-                (
-                    Method::PATCH,
-                    path,
-                    "application/merge-patch+json",
-                    patch.clone(),
-                )
+                (Method::PATCH, path, "application/merge-patch+json", patch.clone())
             }
-            Self::Delete {
-                resource,
-                namespace,
-                name,
-            } => {
-                let path = path(
-                    resource,
-                    namespace,
-                    &format!("/{name}?gracePeriodSeconds=0"),
-                );
+            Self::Delete { resource, namespace, name } => {
+                let path = path(resource, namespace, &format!("/{name}?gracePeriodSeconds=0"));
                 (Method::DELETE, path, "application/json", String::new())
             }
         };
@@ -130,9 +96,7 @@ impl Write {
         *request.method_mut() = method;
         // Names are those of Kubernetes: nothing in them needs escaping.
         *request.uri_mut() = path.parse::<Uri>().unwrap_or_default();
-        request
-            .headers_mut()
-            .insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+        request.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
         request
     }
 }
@@ -160,23 +124,10 @@ pub struct Churn {
 impl Churn {
     /// Churn on a cluster whose pods have all been created.
     pub fn new(cluster: Cluster, options: ChurnOptions) -> Self {
-        let live: Vec<Live> = cluster
-            .pods()
-            .map(|pod| Live {
-                namespace: pod.namespace,
-                name: pod.name,
-            })
-            .collect();
+        let live: Vec<Live> =
+            cluster.pods().map(|pod| Live { namespace: pod.namespace, name: pod.name }).collect();
         let rng = fastrand::Rng::with_seed(options.seed);
-        Self {
-            next_pod: live.len(),
-            cluster,
-            options,
-            rng,
-            live,
-            pending: Vec::new(),
-            written: 0,
-        }
+        Self { next_pod: live.len(), cluster, options, rng, live, pending: Vec::new(), written: 0 }
     }
 
     /// When the next write is due, since the start.
@@ -184,8 +135,7 @@ impl Churn {
         if self.options.rate <= 0.0 {
             return Duration::MAX;
         }
-        Duration::try_from_secs_f64((self.written + 1) as f64 / self.options.rate)
-            .unwrap_or(Duration::MAX)
+        Duration::try_from_secs_f64((self.written + 1) as f64 / self.options.rate).unwrap_or(Duration::MAX)
     }
 
     /// The next write that is due at this time since the start; call it until there is none.
@@ -200,9 +150,7 @@ impl Churn {
     fn make_up(&mut self) -> Write {
         let every = u64::from(self.options.mass_delete_every);
         if every > 0 && self.written % every == 0 && self.live.len() > self.options.mass_delete {
-            self.pending = (0..self.options.mass_delete)
-                .map(|_| self.delete())
-                .collect();
+            self.pending = (0..self.options.mass_delete).map(|_| self.delete()).collect();
             if let Some(write) = self.pending.pop() {
                 return write;
             }
@@ -232,21 +180,14 @@ impl Churn {
     fn create(&mut self) -> Write {
         let object = self.cluster.pod(self.next_pod, &mut self.rng);
         self.next_pod += 1;
-        self.live.push(Live {
-            namespace: object.namespace.clone(),
-            name: object.name.clone(),
-        });
+        self.live.push(Live { namespace: object.namespace.clone(), name: object.name.clone() });
         Write::Create(object)
     }
 
     fn delete(&mut self) -> Write {
         let index = self.rng.usize(..self.live.len());
         let Live { namespace, name } = self.live.swap_remove(index);
-        Write::Delete {
-            resource: "pods",
-            namespace,
-            name,
-        }
+        Write::Delete { resource: "pods", namespace, name }
     }
 
     /// Another pod under the name of one that goes.
@@ -255,22 +196,14 @@ impl Churn {
         let mut object = self.cluster.pod(self.next_pod, &mut self.rng);
         self.next_pod += 1;
         let renamed = |from: &str, to: &str, member: &str, json: &str| {
-            json.replacen(
-                &format!(r#""{member}":"{from}""#),
-                &format!(r#""{member}":"{to}""#),
-                1,
-            )
+            json.replacen(&format!(r#""{member}":"{from}""#), &format!(r#""{member}":"{to}""#), 1)
         };
         object.json = renamed(&object.name, &name, "name", &object.json);
         object.json = renamed(&object.namespace, &namespace, "namespace", &object.json);
         object.name.clone_from(&name);
         object.namespace.clone_from(&namespace);
         self.pending.push(Write::Create(object));
-        Write::Delete {
-            resource: "pods",
-            namespace,
-            name,
-        }
+        Write::Delete { resource: "pods", namespace, name }
     }
 
     fn patch_status(&mut self) -> Write {
@@ -281,24 +214,14 @@ impl Churn {
             r#"{{"status":{{"phase":"Running","message":"{message}","observedGeneration":{}}}}}"#,
             self.rng.u32(1..1_000_000)
         );
-        Write::PatchStatus {
-            resource: "pods",
-            namespace,
-            name,
-            patch,
-        }
+        Write::PatchStatus { resource: "pods", namespace, name, patch }
     }
 
     fn flip_label(&mut self) -> Write {
         let Live { namespace, name } = self.some();
         let value = if self.rng.bool() { r#""true""# } else { "null" };
         let patch = format!(r#"{{"metadata":{{"labels":{{"canary":{value}}}}}}}"#);
-        Write::Patch {
-            resource: "pods",
-            namespace,
-            name,
-            patch,
-        }
+        Write::Patch { resource: "pods", namespace, name, patch }
     }
 }
 
@@ -310,27 +233,17 @@ mod tests {
     use crate::seed::ClusterOptions;
 
     fn churn() -> Churn {
-        let cluster = Cluster::new(ClusterOptions {
-            pods: 300,
-            ..ClusterOptions::default()
-        });
-        let options = ChurnOptions {
-            rate: 100.0,
-            mass_delete_every: 400,
-            mass_delete: 50,
-            ..ChurnOptions::default()
-        };
+        let cluster = Cluster::new(ClusterOptions { pods: 300, ..ClusterOptions::default() });
+        let options =
+            ChurnOptions { rate: 100.0, mass_delete_every: 400, mass_delete: 50, ..ChurnOptions::default() };
         Churn::new(cluster, options)
     }
 
     #[test]
     fn writes_come_at_their_rate_and_fit_what_is_there() {
         let mut churn = churn();
-        let mut live: HashSet<(String, String)> = churn
-            .live
-            .iter()
-            .map(|live| (live.namespace.clone(), live.name.clone()))
-            .collect();
+        let mut live: HashSet<(String, String)> =
+            churn.live.iter().map(|live| (live.namespace.clone(), live.name.clone())).collect();
         let mut count = 0;
         while let Some(write) = churn.poll(Duration::from_secs(20)) {
             count += 1;
@@ -341,21 +254,9 @@ mod tests {
                     assert_eq!(value["metadata"]["namespace"], object.namespace.as_str());
                     assert!(live.insert((object.namespace, object.name)));
                 }
-                Write::Delete {
-                    namespace, name, ..
-                } => assert!(live.remove(&(namespace, name))),
-                Write::Patch {
-                    namespace,
-                    name,
-                    patch,
-                    ..
-                }
-                | Write::PatchStatus {
-                    namespace,
-                    name,
-                    patch,
-                    ..
-                } => {
+                Write::Delete { namespace, name, .. } => assert!(live.remove(&(namespace, name))),
+                Write::Patch { namespace, name, patch, .. }
+                | Write::PatchStatus { namespace, name, patch, .. } => {
                     assert!(serde_json::from_str::<serde_json::Value>(&patch).is_ok());
                     assert!(live.contains(&(namespace, name)));
                 }

@@ -48,14 +48,7 @@ pub struct ClusterOptions {
 
 impl Default for ClusterOptions {
     fn default() -> Self {
-        Self {
-            seed: 0,
-            pods: 1_000,
-            namespaces: 8,
-            nodes: 0,
-            applications: 40,
-            epoch: Timestamp::UNIX_EPOCH,
-        }
+        Self { seed: 0, pods: 1_000, namespaces: 8, nodes: 0, applications: 40, epoch: Timestamp::UNIX_EPOCH }
     }
 }
 
@@ -106,11 +99,7 @@ impl Cluster {
                 (application, template)
             })
             .collect();
-        Self {
-            options,
-            applications,
-            shares,
-        }
+        Self { options, applications, shares }
     }
 
     /// Everything: namespaces, nodes, pods, in this order.
@@ -159,10 +148,7 @@ impl Cluster {
         }
         let total = self.shares.last().copied().unwrap_or(1.0);
         let at = rng.f64() * total;
-        let index = self
-            .shares
-            .partition_point(|share| *share <= at)
-            .min(self.applications.len() - 1);
+        let index = self.shares.partition_point(|share| *share <= at).min(self.applications.len() - 1);
         let (application, template) = &self.applications[index];
         self.fill(application, template, n, rng)
     }
@@ -176,39 +162,16 @@ impl Cluster {
     ) -> Object {
         let name = application.pod_name(n, rng);
         let age = SignedDuration::from_secs(rng.i64(60..30 * 86_400));
-        let created = self
-            .options
-            .epoch
-            .checked_sub(age)
-            .unwrap_or(self.options.epoch);
+        let created = self.options.epoch.checked_sub(age).unwrap_or(self.options.epoch);
         let node = rng.usize(..self.options.nodes);
-        let json = template.fill(&mut Filler {
-            name: &name,
-            created,
-            node,
-            ordinal: n,
-            rng,
-        });
-        Object {
-            resource: "pods",
-            namespace: application.namespace.clone(),
-            name,
-            json,
-        }
+        let json = template.fill(&mut Filler { name: &name, created, node, ordinal: n, rng });
+        Object { resource: "pods", namespace: application.namespace.clone(), name, json }
     }
 }
 
 fn namespace_name(n: usize) -> String {
-    const TEAMS: [&str; 8] = [
-        "payments",
-        "search",
-        "media",
-        "identity",
-        "logistics",
-        "platform",
-        "analytics",
-        "storefront",
-    ];
+    const TEAMS: [&str; 8] =
+        ["payments", "search", "media", "identity", "logistics", "platform", "analytics", "storefront"];
     let team = TEAMS[n % TEAMS.len()];
     match n / TEAMS.len() {
         0 => team.to_owned(),
@@ -225,11 +188,7 @@ mod tests {
     use super::*;
 
     fn cluster(pods: usize) -> Cluster {
-        Cluster::new(ClusterOptions {
-            pods,
-            seed: 3,
-            ..ClusterOptions::default()
-        })
+        Cluster::new(ClusterOptions { pods, seed: 3, ..ClusterOptions::default() })
     }
 
     #[test]
@@ -239,19 +198,13 @@ mod tests {
         let mut applications: HashMap<String, usize> = HashMap::new();
         let mut uids = HashSet::new();
         for pod in &pods {
-            let value: Value = serde_json::from_str(&pod.json)
-                .unwrap_or_else(|error| panic!("{error}: {}", pod.json));
+            let value: Value =
+                serde_json::from_str(&pod.json).unwrap_or_else(|error| panic!("{error}: {}", pod.json));
             assert_eq!(value["metadata"]["name"], pod.name.as_str());
             assert_eq!(value["metadata"]["namespace"], pod.namespace.as_str());
-            assert!(
-                names.insert((&pod.namespace, &pod.name)),
-                "{} twice",
-                pod.name
-            );
+            assert!(names.insert((&pod.namespace, &pod.name)), "{} twice", pod.name);
             assert!(uids.insert(value["metadata"]["uid"].as_str().unwrap().to_owned()));
-            let app = value["metadata"]["labels"]["app.kubernetes.io/name"]
-                .as_str()
-                .unwrap();
+            let app = value["metadata"]["labels"]["app.kubernetes.io/name"].as_str().unwrap();
             *applications.entry(app.to_owned()).or_default() += 1;
         }
         let size = pods.iter().map(|pod| pod.json.len()).sum::<usize>() / pods.len();

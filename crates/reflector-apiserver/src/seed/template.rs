@@ -71,31 +71,18 @@ impl Template {
         while let Some(piece) = pieces.next() {
             parts.push((piece.to_owned(), pieces.next().and_then(Gap::of)));
         }
-        Self {
-            parts,
-            length: text.len() + 1_024,
-        }
+        Self { parts, length: text.len() + 1_024 }
     }
 
     /// A copy with the gaps filled.
     pub(super) fn fill(&self, filler: &mut Filler<'_>) -> String {
         let created = filler.created.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-        let started = filler
-            .created
-            .checked_add(jiff::SignedDuration::from_secs(filler.rng.i64(1..40)));
-        let started = started
-            .unwrap_or(filler.created)
-            .strftime("%Y-%m-%dT%H:%M:%SZ")
-            .to_string();
+        let started = filler.created.checked_add(jiff::SignedDuration::from_secs(filler.rng.i64(1..40)));
+        let started = started.unwrap_or(filler.created).strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let node = node_name(filler.node);
         let host_ip = host_ip(filler.node);
         let ordinal = filler.ordinal;
-        let pod_ip = format!(
-            "10.{}.{}.{}",
-            1 + ordinal / 62_500,
-            ordinal / 250 % 250,
-            1 + ordinal % 250
-        );
+        let pod_ip = format!("10.{}.{}.{}", 1 + ordinal / 62_500, ordinal / 250 % 250, 1 + ordinal % 250);
         let ready = filler.rng.u8(..) >= 8;
         let mut out = String::with_capacity(self.length);
         for (text, gap) in &self.parts {
@@ -111,11 +98,7 @@ impl Template {
                 Some(Gap::PodIp) => out.push_str(&pod_ip),
                 Some(Gap::Digest) => hex(filler.rng, 64, &mut out),
                 Some(Gap::Restarts) => {
-                    let restarts = if filler.rng.u8(..) < 20 {
-                        filler.rng.u8(1..30)
-                    } else {
-                        0
-                    };
+                    let restarts = if filler.rng.u8(..) < 20 { filler.rng.u8(1..30) } else { 0 };
                     // Writing to a string cannot fail.
                     let _ = write!(out, "{restarts}");
                 }
@@ -152,11 +135,7 @@ pub(super) fn hex(rng: &mut fastrand::Rng, digits: usize, out: &mut String) {
         let word = rng.u64(..);
         for digit in 0..some {
             let nibble = (word >> (4 * digit) & 0xf) as u8;
-            out.push(char::from(if nibble < 10 {
-                b'0' + nibble
-            } else {
-                b'a' + nibble - 10
-            }));
+            out.push(char::from(if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 }));
         }
         left -= some;
     }

@@ -35,10 +35,7 @@ pub(crate) struct Reply {
 
 impl Reply {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers
-            .iter()
-            .find(|(have, _)| have.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value.as_str())
+        self.headers.iter().find(|(have, _)| have.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
     pub(crate) fn text(&self) -> String {
@@ -46,18 +43,12 @@ impl Reply {
     }
 
     pub(crate) fn json(&self) -> serde_json::Value {
-        serde_json::from_slice(&self.body)
-            .unwrap_or_else(|error| panic!("{error}: {}", self.text()))
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
     }
 
     pub(crate) fn events(&self) -> Vec<serde_json::Value> {
-        let lines = self
-            .body
-            .split(|byte| *byte == b'\n')
-            .filter(|line| !line.is_empty());
-        lines
-            .map(|line| serde_json::from_slice(line).unwrap())
-            .collect()
+        let lines = self.body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
     }
 }
 
@@ -68,9 +59,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) async fn open(address: SocketAddr) -> io::Result<Self> {
-        Ok(Self {
-            stream: BufReader::new(TcpStream::connect(address).await?),
-        })
+        Ok(Self { stream: BufReader::new(TcpStream::connect(address).await?) })
     }
 
     pub(crate) async fn send(
@@ -98,10 +87,7 @@ impl Connection {
     pub(crate) async fn head(&mut self) -> io::Result<Reply> {
         let mut line = String::new();
         self.stream.read_line(&mut line).await?;
-        let status = line
-            .split(' ')
-            .nth(1)
-            .and_then(|status| status.parse().ok());
+        let status = line.split(' ').nth(1).and_then(|status| status.parse().ok());
         let status = status.ok_or(io::ErrorKind::UnexpectedEof)?;
         let mut headers = Vec::new();
         loop {
@@ -112,13 +98,7 @@ impl Connection {
             };
             headers.push((name.to_owned(), value.to_owned()));
         }
-        Ok(Reply {
-            status,
-            headers,
-            body: Vec::new(),
-            chunks: 0,
-            ending: Ending::Complete,
-        })
+        Ok(Reply { status, headers, body: Vec::new(), chunks: 0, ending: Ending::Complete })
     }
 
     /// Reads some of the body into the reply: one chunk, or all of a body with a length. `false` when it is complete.
@@ -132,8 +112,7 @@ impl Connection {
         }
         let mut line = String::new();
         self.stream.read_line(&mut line).await?;
-        let size =
-            usize::from_str_radix(line.trim_end(), 16).map_err(|_| io::ErrorKind::UnexpectedEof)?;
+        let size = usize::from_str_radix(line.trim_end(), 16).map_err(|_| io::ErrorKind::UnexpectedEof)?;
         let start = reply.body.len();
         reply.body.resize(start + size, 0);
         // What came of a broken chunk stays.
@@ -191,7 +170,5 @@ pub(crate) async fn request(
 }
 
 pub(crate) async fn get(address: SocketAddr, path: &str) -> Reply {
-    request(address, "GET", path, &[], b"", Duration::from_secs(20))
-        .await
-        .unwrap()
+    request(address, "GET", path, &[], b"", Duration::from_secs(20)).await.unwrap()
 }

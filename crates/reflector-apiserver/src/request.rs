@@ -186,33 +186,33 @@ fn decode(text: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
-    fn parse(method: Method, uri: &str) -> RequestInfo {
-        RequestInfo::parse(&method, &uri.parse().unwrap()).unwrap()
+    fn parse(method: &Method, uri: &str) -> RequestInfo {
+        RequestInfo::parse(method, &uri.parse().unwrap()).unwrap()
     }
 
     #[test]
     fn verbs_follow_method_name_and_the_watch_parameter() {
-        assert_eq!(parse(Method::GET, "/api/v1/pods").verb, Verb::List);
-        assert_eq!(parse(Method::GET, "/api/v1/pods?watch").verb, Verb::Watch);
-        assert_eq!(parse(Method::GET, "/api/v1/pods?watch=0").verb, Verb::List);
-        assert_eq!(parse(Method::GET, "/api/v1/pods?watch=FALSE").verb, Verb::List);
-        assert_eq!(parse(Method::GET, "/api/v1/namespaces/a/pods/p?watch=1").verb, Verb::Get);
-        assert_eq!(parse(Method::GET, "/api/v1/watch/pods").verb, Verb::Watch);
-        assert_eq!(parse(Method::DELETE, "/api/v1/namespaces/a/pods").verb, Verb::DeleteCollection);
-        assert_eq!(parse(Method::PATCH, "/api/v1/namespaces/a/pods/p/status").verb, Verb::Patch);
+        assert_eq!(parse(&Method::GET, "/api/v1/pods").verb, Verb::List);
+        assert_eq!(parse(&Method::GET, "/api/v1/pods?watch").verb, Verb::Watch);
+        assert_eq!(parse(&Method::GET, "/api/v1/pods?watch=0").verb, Verb::List);
+        assert_eq!(parse(&Method::GET, "/api/v1/pods?watch=FALSE").verb, Verb::List);
+        assert_eq!(parse(&Method::GET, "/api/v1/namespaces/a/pods/p?watch=1").verb, Verb::Get);
+        assert_eq!(parse(&Method::GET, "/api/v1/watch/pods").verb, Verb::Watch);
+        assert_eq!(parse(&Method::DELETE, "/api/v1/namespaces/a/pods").verb, Verb::DeleteCollection);
+        assert_eq!(parse(&Method::PATCH, "/api/v1/namespaces/a/pods/p/status").verb, Verb::Patch);
     }
 
     #[test]
     fn paths_are_taken_apart() {
-        let info = parse(Method::PUT, "/apis/apps/v1/namespaces/a/deployments/d/scale");
+        let info = parse(&Method::PUT, "/apis/apps/v1/namespaces/a/deployments/d/scale");
         assert_eq!((info.group.as_str(), info.version.as_str()), ("apps", "v1"));
         assert_eq!(info.resource, "deployments");
         assert_eq!(info.namespace.as_deref(), Some("a"));
         assert_eq!(info.name.as_deref(), Some("d"));
         assert_eq!(info.subresource.as_deref(), Some("scale"));
-        let info = parse(Method::GET, "/api/v1/namespaces/a");
+        let info = parse(&Method::GET, "/api/v1/namespaces/a");
         assert_eq!((info.resource.as_str(), info.name.as_deref()), ("namespaces", Some("a")));
-        let info = parse(Method::GET, "/api/v1/pods?fieldSelector=metadata.name%3Dx");
+        let info = parse(&Method::GET, "/api/v1/pods?fieldSelector=metadata.name%3Dx");
         assert_eq!(info.name.as_deref(), Some("x"));
     }
 

@@ -149,7 +149,7 @@ impl Churn {
 
     fn make_up(&mut self) -> Write {
         let every = u64::from(self.options.mass_delete_every);
-        if every > 0 && self.written % every == 0 && self.live.len() > self.options.mass_delete {
+        if every > 0 && self.written.is_multiple_of(every) && self.live.len() > self.options.mass_delete {
             self.pending = (0..self.options.mass_delete).map(|_| self.delete()).collect();
             if let Some(write) = self.pending.pop() {
                 return write;

@@ -2,6 +2,7 @@
 //!
 //! `.ci/clients` installs the libraries into `target/clients`; `REFLECTOR_PYTHON` and `REFLECTOR_NODE_MODULES` name another
 //! interpreter and folder. Where one is missing its test says so and passes.
+#![allow(clippy::print_stderr, clippy::unwrap_used, reason = "in the functions that tests share, too")]
 
 use std::{
     env,

@@ -1,4 +1,5 @@
 //! Faults without a socket and without a clock: what a simulator sees.
+#![allow(clippy::unwrap_used, reason = "in the functions that tests share, too")]
 
 use std::time::Duration;
 

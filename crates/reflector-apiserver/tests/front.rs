@@ -1,4 +1,5 @@
 //! The HTTP front and the faults, over a real socket.
+#![allow(clippy::unwrap_used, reason = "in the functions that tests share, too")]
 
 #[path = "support/http1.rs"]
 mod http1;

@@ -257,12 +257,12 @@ fn key(resource: &str, object: &Value) -> Option<Key> {
 fn resource(path: &str) -> Option<String> {
     let path = path.split('?').next().unwrap_or_default();
     let mut parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-    let group = match parts.first()? {
-        &"api" => {
+    let group = match *parts.first()? {
+        "api" => {
             parts.drain(..2.min(parts.len()));
             ""
         }
-        &"apis" if parts.len() > 3 => {
+        "apis" if parts.len() > 3 => {
             let group = parts[1];
             parts.drain(..3);
             group

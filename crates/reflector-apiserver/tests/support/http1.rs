@@ -1,5 +1,6 @@
 //! A plain HTTP/1.1 client that shows exactly what came over the wire, and how it ended.
 #![allow(dead_code, reason = "each user of this file needs a part of it")]
+#![allow(clippy::unwrap_used, reason = "a test's tool")]
 
 use std::{io, net::SocketAddr, time::Duration};
 

@@ -185,3 +185,15 @@ fn resources_can_be_registered_from_rust() {
         json!([])
     );
 }
+
+#[test]
+fn a_definition_that_cannot_be_served_is_refused() {
+    let mut rig = Rig::new();
+    let mut wrong = definition();
+    wrong["metadata"]["name"] = json!("gadgets.example.com");
+    assert_eq!(rig.post(CRDS, &wrong).code, 422);
+    assert_eq!(
+        rig.post(CRDS, &json!({"metadata": {"name": "a.b"}})).code,
+        422
+    );
+}

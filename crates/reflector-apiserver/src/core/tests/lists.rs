@@ -410,3 +410,31 @@ fn a_rewound_store_forgets() {
     assert_eq!(rig.put("d", json!({})), 5);
     assert_eq!(rig.get(&format!("{MAPS}?resourceVersion=6")).code, 504);
 }
+
+#[test]
+fn snapshots_outlive_a_compaction_that_the_server_has_not_noticed() {
+    let mut rig = Rig::with_maps(&["a", "b"]);
+    rig.core.compact_unnoticed(4);
+    assert_eq!(
+        rig.get(&format!(
+            "{MAPS}?resourceVersion=3&resourceVersionMatch=Exact"
+        ))
+        .names(),
+        ["a"]
+    );
+}
+
+#[test]
+fn deprecated_resources_warn_even_when_they_refuse() {
+    let mut rig = Rig::new();
+    let warning = |answer: super::Answer| answer.headers["warning"].to_str().unwrap().to_owned();
+    assert!(warning(rig.get("/api/v1/endpoints")).contains("v1 Endpoints is deprecated"));
+    assert!(
+        warning(rig.get("/api/v1/componentstatuses?watch=1"))
+            .contains("ComponentStatus is deprecated")
+    );
+    assert_eq!(
+        rig.get("/api/v1/componentstatuses").json()["metadata"],
+        json!({})
+    );
+}

@@ -379,3 +379,19 @@ fn a_watch_for_a_list_of_metadata_ends_before_it_says_anything() {
     let answer = rig.get_as(&format!("{MAPS}?watch=1"), accept);
     assert_eq!((answer.code, answer.body()), (200, String::new()));
 }
+
+#[test]
+fn the_largest_version_and_a_late_clock_are_no_trouble() {
+    let mut rig = Rig::with_maps(&["a"]);
+    rig.now = Duration::from_secs(86_400);
+    let max = u64::MAX;
+    for path in ["/api/v1/events", MAPS] {
+        let id = rig.watch(&format!(
+            "{path}?watch=1&resourceVersion={max}&timeoutSeconds={}",
+            i64::MAX
+        ));
+        assert_eq!(brief(&rig.look(id)), running(&[]));
+    }
+    let answer = rig.get(&format!("{MAPS}/a?watch=true"));
+    assert_eq!(answer.code, 200);
+}

@@ -139,7 +139,7 @@ impl Reply {
             }
             Body::Deadline => (
                 head(status.code, TEXT, None),
-                json::to_vec(&status.to_json()).into(),
+                finish(json::to_vec(&status.to_json()), false),
             ),
             Body::Text => {
                 let mut head = head(status.code, TEXT, None);

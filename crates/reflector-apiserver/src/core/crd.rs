@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{
     json::{Object, at, text_at},
     registry::{Column, Conversion, CustomResource, Resource},
+    status::{Cause, Outcome, Status},
 };
 
 /// The resources that a definition serves, the storage version first.
@@ -57,6 +58,61 @@ pub(super) fn resources(definition: &Value) -> Vec<Resource> {
         resources.push(resource);
     }
     resources
+}
+
+/// Refuses a definition that could not be served.
+pub(super) fn check(definition: &Value) -> Outcome<()> {
+    let text = |path: &[&str]| text_at(definition, path);
+    let (group, plural) = (text(&["spec", "group"]), text(&["spec", "names", "plural"]));
+    let (name, expected) = (text(&["metadata", "name"]), format!("{plural}.{group}"));
+    let mut causes = Vec::new();
+    for (field, value) in [
+        ("spec.group", group),
+        ("spec.names.plural", plural),
+        ("spec.names.kind", text(&["spec", "names", "kind"])),
+        ("spec.scope", text(&["spec", "scope"])),
+    ] {
+        if value.is_empty() {
+            causes.push(Cause {
+                reason: "FieldValueRequired",
+                message: "Required value".into(),
+                field,
+            });
+        }
+    }
+    let versions = at(definition, &["spec", "versions"]).and_then(Value::as_array);
+    let stored = versions
+        .into_iter()
+        .flatten()
+        .filter(|v| v["storage"] == true)
+        .count();
+    if stored != 1 {
+        let message =
+            "Invalid value: must have exactly one version marked as storage version".into();
+        causes.push(Cause {
+            reason: "FieldValueInvalid",
+            message,
+            field: "spec.versions",
+        });
+    }
+    if name != expected {
+        let message =
+            format!("Invalid value: \"{name}\": must be spec.names.plural+\".\"+spec.group");
+        causes.push(Cause {
+            reason: "FieldValueInvalid",
+            message,
+            field: "metadata.name",
+        });
+    }
+    if causes.is_empty() {
+        return Ok(());
+    }
+    Err(Status::invalid(
+        "apiextensions.k8s.io",
+        "CustomResourceDefinition",
+        name,
+        causes,
+    ))
 }
 
 fn strings(value: Option<&Value>) -> Vec<String> {

@@ -139,7 +139,7 @@ impl Reply {
             }
             Body::Deadline => (
                 head(status.code, TEXT, None),
-                json::to_vec(&status.to_json()).into(),
+                finish(json::to_vec(&status.to_json()), false),
             ),
             Body::Text => {
                 let mut head = head(status.code, TEXT, None);
@@ -219,7 +219,9 @@ impl Core {
     pub(super) fn read(&mut self, read: Read, timeout: Duration) -> Exchange {
         let resource = read.target.resource.clone();
         let current = self.server.cache(&self.etcd, &resource.storage).revision();
-        let deadline = self.now + self.watch_length(&read).unwrap_or(timeout);
+        let deadline = self
+            .now
+            .saturating_add(self.watch_length(&read).unwrap_or(timeout));
         if current >= read.needs() {
             return self.answer(&read, deadline);
         }

@@ -130,15 +130,26 @@ impl Core {
         let (parts, body) = request.into_parts();
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let wishes = Wishes::new(&parts.headers, &query);
-        self.dispatch(
+        let path = parts.uri.path();
+        let outcome = self.dispatch(
             &parts.method,
-            parts.uri.path(),
+            path,
             query,
             wishes.clone(),
             parts.headers,
             body,
-        )
-        .unwrap_or_else(|status| Exchange::Reply(Reply::refusal(&status, &wishes)))
+        );
+        outcome.unwrap_or_else(|status| {
+            let mut reply = Reply::refusal(&status, &wishes);
+            // Refusals of a deprecated resource warn like its answers.
+            let target = route::route(path, &self.registry).ok();
+            if let (Some(head), Some(text)) =
+                (&mut reply.head, target.and_then(|t| t.resource.warning))
+            {
+                add_warning(head, text);
+            }
+            Exchange::Reply(reply)
+        })
     }
 
     fn dispatch(

@@ -41,7 +41,10 @@ impl Formatter for GoFormatter {
         fragment: &str,
     ) -> io::Result<()> {
         let bytes = fragment.as_bytes();
-        if !bytes.iter().any(|b| matches!(b, b'<' | b'>' | b'&' | 0xE2)) {
+        // U+2028 and U+2029 begin with 0xE2.
+        if memchr::memchr3(b'<', b'>', b'&', bytes).is_none()
+            && memchr::memchr(0xE2, bytes).is_none()
+        {
             return writer.write_all(bytes);
         }
         let mut rest = fragment;

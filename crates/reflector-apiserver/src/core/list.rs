@@ -65,6 +65,8 @@ impl Plan {
                 Ok(revision) => Read::Page(revision, token.start),
                 Err(_) => Read::Rest(token.start),
             };
+            // Also then version "0" takes the limit away.
+            let limit = if options.version == "0" && cached { 0 } else { limit };
             return Ok(Self { read, limit });
         }
         if options.version.is_empty() {
@@ -310,10 +312,13 @@ impl ListStream {
     ) -> Outcome<Self> {
         let snapshot = snapshot(etcd, server, &scope, plan)?;
         let mut metadata = json::Object::new();
-        metadata.insert(
-            "resourceVersion".into(),
-            json!(snapshot.revision.to_string()),
-        );
+        // What is not stored has no version.
+        if view.resource.can("watch") {
+            metadata.insert(
+                "resourceVersion".into(),
+                json!(snapshot.revision.to_string()),
+            );
+        }
         let (single, selects) = (scope.single().is_some(), scope.selects());
         let prefix = scope.prefix.len();
         let mut scan = Box::new(Scan::new(snapshot.objects, scope, &snapshot.start));

@@ -97,7 +97,8 @@ impl Object {
             revision,
             labels: labels.into(),
             fields: resource.field_values(value),
-            body: body.out.into(),
+            // Without the slack of a growing Vec, which would be kept for as long as the object.
+            body: body.out.into_boxed_slice().into(),
             metadata: body.metadata,
             version: body.version,
         }

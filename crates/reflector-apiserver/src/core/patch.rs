@@ -281,11 +281,11 @@ mod tests {
 
     use super::*;
 
-    fn apply(kind: PatchType, object: Value, patch: Value) -> Result<Value, u16> {
+    fn apply(kind: PatchType, object: Value, patch: &Value) -> Result<Value, u16> {
         let Value::Object(object) = object else {
             panic!("an object")
         };
-        kind.apply(object, &patch, false)
+        kind.apply(object, patch, false)
             .map(Value::Object)
             .map_err(|s| s.code)
     }
@@ -296,7 +296,7 @@ mod tests {
         let patched = apply(
             PatchType::Merge,
             object,
-            json!({"a": {"b": null, "x": {"y": null, "z": 1}}, "d": [3]}),
+            &json!({"a": {"b": null, "x": {"y": null, "z": 1}}, "d": [3]}),
         );
         assert_eq!(patched, Ok(json!({"a": {"c": 2, "x": {"z": 1}}, "d": [3]})));
     }
@@ -344,7 +344,7 @@ mod tests {
         ];
         for (patch, expected) in table {
             assert_eq!(
-                apply(PatchType::Json, object.clone(), patch.clone()),
+                apply(PatchType::Json, object.clone(), &patch),
                 expected,
                 "{patch}"
             );
@@ -366,7 +366,7 @@ mod tests {
             {"name": "a", "image": "a:2", "env": [{"name": "X", "value": "1"}, {"name": "Y", "value": "2"}]},
             {"name": "c", "image": "c:1"},
         ], "args": [2]}});
-        assert_eq!(apply(PatchType::Strategic, object, patch), Ok(expected));
+        assert_eq!(apply(PatchType::Strategic, object, &patch), Ok(expected));
     }
 
     #[test]
@@ -375,6 +375,6 @@ mod tests {
         let patch = json!({"a": {"$patch": "replace", "z": 2}, "b": {"$patch": "delete"},
             "$deleteFromPrimitiveList/finalizers": ["f"], "finalizers": ["h"]});
         let expected = json!({"a": {"z": 2}, "finalizers": ["g", "h"]});
-        assert_eq!(apply(PatchType::Strategic, object, patch), Ok(expected));
+        assert_eq!(apply(PatchType::Strategic, object, &patch), Ok(expected));
     }
 }

@@ -90,6 +90,8 @@ pub(super) struct Server {
     /// Counts restarts: watches of an earlier life have ended.
     pub(super) life: u64,
     started: u64,
+    /// The last compaction that this server knows of.
+    noticed: u64,
     caches: HashMap<Arc<str>, Cache>,
     /// Custom resources that are gone.
     ended: HashSet<Arc<str>>,
@@ -100,6 +102,7 @@ impl Server {
         Self {
             life: 0,
             started: revision,
+            noticed: 0,
             caches: HashMap::new(),
             ended: HashSet::new(),
         }
@@ -107,10 +110,10 @@ impl Server {
 
     /// The cache of a resource, up to date.
     pub(super) fn cache(&mut self, etcd: &Etcd, storage: &Arc<str>) -> &Cache {
-        let cache = self
-            .caches
-            .entry(storage.clone())
-            .or_insert_with(|| Cache::new(self.started));
+        let cache = self.caches.entry(storage.clone()).or_insert_with(|| Cache {
+            snapshots_from: self.started.max(self.noticed),
+            ..Cache::new(self.started)
+        });
         cache.follow(etcd, storage, etcd.revision());
         cache
     }
@@ -140,6 +143,7 @@ impl Server {
 
     /// The server has noticed a compaction: snapshots of compacted states go.
     pub(super) fn compacted(&mut self, etcd: &Etcd) {
+        self.noticed = etcd.compacted();
         for cache in self.caches.values_mut() {
             cache.snapshots_from = cache.snapshots_from.max(etcd.compacted());
         }
@@ -149,6 +153,7 @@ impl Server {
     pub(super) fn restart(&mut self, etcd: &Etcd) {
         self.life += 1;
         self.started = etcd.revision();
+        self.noticed = etcd.compacted();
         self.caches.clear();
         self.ended.clear();
     }

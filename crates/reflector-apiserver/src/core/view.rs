@@ -90,7 +90,7 @@ impl View {
                     &json!({"resourceVersion": table_revision.to_string()}),
                     first,
                 );
-                self.write_row(out, &object, revision, include);
+                self.write_row(out, &object, revision, include, version);
                 out.extend_from_slice(b"]}");
             }
         }
@@ -102,7 +102,7 @@ impl View {
         match self.shape {
             Shape::Full => object.write(out, None),
             Shape::Metadata(version) => self.write_partial(out, &object, None, version),
-            Shape::Table(_, include) => self.write_row(out, &object, None, include),
+            Shape::Table(version, include) => self.write_row(out, &object, None, include, version),
         }
     }
 
@@ -209,7 +209,7 @@ impl View {
                     out.push(b'}');
                 }
             }
-            Shape::Metadata(version) => json::write(out, &partial(version, metadata(false))),
+            Shape::Metadata(version) => json::write(out, &partial(version, &metadata(false))),
             Shape::Table(version, include) => {
                 self.open_table(
                     out,
@@ -221,7 +221,7 @@ impl View {
                 // The mark must be found whatever was asked for, so the end bookmark always carries its metadata.
                 let object = match include {
                     Include::None if !end => Value::Null,
-                    _ => partial(version, metadata(false)),
+                    _ => partial(version, &metadata(false)),
                 };
                 json::write(out, &json!({"cells": cells, "object": object}));
                 out.extend_from_slice(b"]}");
@@ -292,6 +292,7 @@ impl View {
         object: &Object,
         revision: Option<u64>,
         include: Include,
+        version: &str,
     ) {
         let value = Value::Object(object.to_value(&self.resource));
         out.extend_from_slice(b"{\"cells\":");
@@ -299,21 +300,18 @@ impl View {
         out.extend_from_slice(b",\"object\":");
         match include {
             Include::None => out.extend_from_slice(b"null"),
-            Include::Metadata => self.write_partial(out, object, revision, "meta.k8s.io/v1"),
+            Include::Metadata => self.write_partial(out, object, revision, version),
             Include::Object => self.write_full(out, object, revision),
         }
         out.push(b'}');
     }
 
     fn convert<'a>(&self, object: &'a Object) -> Cow<'a, Object> {
-        let mut value = match self.resource.conversion {
+        let value = match self.resource.conversion {
             Conversion::None => return Cow::Borrowed(object),
-            Conversion::Events => object.to_value(&self.resource),
+            Conversion::Events => rename_members(object.to_value(&self.resource), |names| names),
             Conversion::ApiVersion => object.to_value(&self.resource),
         };
-        if self.resource.conversion == Conversion::Events {
-            value = rename_members(value, |(core, new)| (core, new));
-        }
         Cow::Owned(Object::encode(&self.resource, &value, object.revision()))
     }
 }
@@ -341,20 +339,17 @@ fn rename_members(
     value: json::Object,
     direction: fn((&'static str, &'static str)) -> (&'static str, &'static str),
 ) -> json::Object {
-    let rename = |name: String| {
-        let found = EVENT_NAMES
-            .into_iter()
-            .map(direction)
-            .find(|(from, _)| *from == name);
-        found.map_or(name, |(_, to)| to.to_owned())
+    let rename = |(name, member): (String, Value)| {
+        let mut names = EVENT_NAMES.into_iter().map(direction);
+        match names.find(|(from, _)| *from == name) {
+            Some((_, to)) => (to.to_owned(), member),
+            None => (name, member),
+        }
     };
-    value
-        .into_iter()
-        .map(|(name, member)| (rename(name), member))
-        .collect()
+    value.into_iter().map(rename).collect()
 }
 
-fn partial(version: &str, metadata: json::Object) -> Value {
+fn partial(version: &str, metadata: &json::Object) -> Value {
     json!({"kind": "PartialObjectMetadata", "apiVersion": version, "metadata": metadata})
 }
 

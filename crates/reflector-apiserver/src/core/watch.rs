@@ -169,7 +169,7 @@ impl Watch {
             )))
         } else if resource.cached && position < window {
             Phase::Error(Status::expired_watch(position, window))
-        } else if !resource.cached && position + 1 < etcd.compacted() {
+        } else if !resource.cached && position.saturating_add(1) < etcd.compacted() {
             Phase::Error(Status::compacted_watch())
         } else {
             Phase::Live

@@ -101,6 +101,9 @@ impl Core {
             }
         }
         complete_members(resource, &mut value);
+        if is_definition(resource) {
+            crd::check(&Value::Object(value.clone()))?;
+        }
         let key = storage_key(namespace, text(metadata(&mut value), "name"));
         if self.etcd.get(&resource.storage, &key).is_some() {
             return Err(Status::already_exists(
@@ -294,7 +297,7 @@ impl Core {
             && grace > 0
         {
             self.terminating.push((
-                self.now + kubelet,
+                self.now.saturating_add(kubelet),
                 resource.clone(),
                 marked.key().clone(),
                 marked.uid().into(),

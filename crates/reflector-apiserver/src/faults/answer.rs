@@ -118,16 +118,10 @@ pub(crate) fn message(code: u16) -> &'static str {
     }
 }
 
-pub(crate) fn response(
-    status: StatusCode,
-    content_type: &'static str,
-    body: Bytes,
-) -> Response<Bytes> {
+pub(crate) fn response(status: StatusCode, content_type: &'static str, body: Bytes) -> Response<Bytes> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }
 
@@ -139,14 +133,10 @@ impl Respond {
         let message = self.message.as_deref().unwrap_or_else(|| message(code));
         let mut status = Status::new(code, reason, message);
         if let Some(seconds) = self.retry_after() {
-            status = status.details(Details {
-                retry_after_seconds: Some(seconds),
-                ..Details::default()
-            });
+            status = status.details(Details { retry_after_seconds: Some(seconds), ..Details::default() });
         }
-        let text = |content_type, body: &str| {
-            response(self.status, content_type, Bytes::from(body.to_owned()))
-        };
+        let text =
+            |content_type, body: &str| response(self.status, content_type, Bytes::from(body.to_owned()));
         let mut answer = match &self.body {
             ErrorBody::Status => status.response(),
             ErrorBody::PrettyStatus => {
@@ -169,10 +159,7 @@ impl Respond {
     }
 
     fn retry_after(&self) -> Option<u32> {
-        let (_, value) = self
-            .headers
-            .iter()
-            .find(|(name, _)| name == header::RETRY_AFTER)?;
+        let (_, value) = self.headers.iter().find(|(name, _)| name == header::RETRY_AFTER)?;
         value.to_str().ok()?.parse().ok()
     }
 }
@@ -185,9 +172,7 @@ pub(crate) fn expired_continue(token: &str) -> Response<Bytes> {
                            objects that were created, modified, or deleted between the time the first chunk was returned and \
                            now may show up in the list.";
     let fresh = inconsistent_token(token).unwrap_or_default();
-    Status::new(410, "Expired", MESSAGE)
-        .continue_token(&fresh)
-        .response()
+    Status::new(410, "Expired", MESSAGE).continue_token(&fresh).response()
 }
 
 /// The same start key with revision -1.
@@ -236,9 +221,6 @@ mod tests {
         assert_eq!(answer.status(), 410);
         let body: serde_json::Value = serde_json::from_slice(answer.body()).unwrap();
         let fresh = base64::decode(body["metadata"]["continue"].as_str().unwrap()).unwrap();
-        assert_eq!(
-            fresh,
-            br#"{"v":"meta.k8s.io/v1","rv":-1,"start":"/cm-05\u0000"}"#
-        );
+        assert_eq!(fresh, br#"{"v":"meta.k8s.io/v1","rv":-1,"start":"/cm-05\u0000"}"#);
     }
 }

@@ -54,7 +54,12 @@ impl Auth {
     const ANONYMOUS: &'static str = "system:anonymous";
 
     /// The answer to who may not do this.
-    pub(super) fn refuse(&self, headers: &HeaderMap, uri: &Uri, info: Option<&RequestInfo>) -> Option<Response<Bytes>> {
+    pub(super) fn refuse(
+        &self,
+        headers: &HeaderMap,
+        uri: &Uri,
+        info: Option<&RequestInfo>,
+    ) -> Option<Response<Bytes>> {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let given = text("authorization").and_then(|value| value.strip_prefix("Bearer ")).map(str::trim);
         let powerless = match (&self.token, given) {
@@ -66,7 +71,9 @@ impl Auth {
         };
         match (powerless, info) {
             (Some(user), Some(info)) => Some(forbidden(user, info)),
-            (None, Some(info)) => self.deny.iter().any(|rule| rule.matches(info)).then(|| forbidden(&self.user, info)),
+            (None, Some(info)) => {
+                self.deny.iter().any(|rule| rule.matches(info)).then(|| forbidden(&self.user, info))
+            }
             (None, None) => None,
             (Some(user), None) => {
                 let open = discovery::is_public(uri.path())
@@ -95,7 +102,11 @@ fn forbidden(user: &str, info: &RequestInfo) -> Response<Bytes> {
         Some(subresource) => format!("{}/{subresource}", info.resource),
         None => info.resource.clone(),
     };
-    let qualified = if info.group.is_empty() { info.resource.clone() } else { format!("{}.{}", info.resource, info.group) };
+    let qualified = if info.group.is_empty() {
+        info.resource.clone()
+    } else {
+        format!("{}.{}", info.resource, info.group)
+    };
     let what = if name.is_empty() { qualified } else { format!("{qualified} \"{name}\"") };
     let scope = match &info.namespace {
         Some(namespace) => format!("in the namespace \"{namespace}\""),
@@ -159,7 +170,11 @@ mod tests {
 
     #[test]
     fn rules_deny_what_they_name() {
-        let rule = AccessRule { verbs: vec![Verb::Watch], resource: Some("deployments".to_owned()), namespace: None };
+        let rule = AccessRule {
+            verbs: vec![Verb::Watch],
+            resource: Some("deployments".to_owned()),
+            namespace: None,
+        };
         let auth = Auth { deny: vec![rule], ..Auth::default() };
         let refused = refuse(&auth, &HeaderMap::new(), "/apis/apps/v1/deployments?watch=1").unwrap();
         assert!(message(&refused).starts_with("deployments.apps is forbidden: User "));

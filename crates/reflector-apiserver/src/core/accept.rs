@@ -8,24 +8,28 @@ use super::{
     status::{Details, Outcome, Status},
 };
 
-/// The types that routes of built-in resources name. Only JSON is produced: see [`Format`].
+/// The types that routes of built-in resources name. Only JSON is produced, and protobuf for refusals: see [`Format`].
 const ROUTED: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 const ROUTED_STREAMS: [&str; 2] =
     ["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
 
-/// A format that answers are written in. Protobuf, YAML and CBOR would be further variants: negotiation follows
+/// A format that answers are written in. YAML and CBOR would be further variants: negotiation follows
 /// [`Format::PRODUCED`], and `View` is the place that writes objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     Json,
+    /// For refusals only.
+    Protobuf,
 }
 
 impl Format {
     const PRODUCED: [Self; 1] = [Self::Json];
+    const FOR_ERRORS: [Self; 2] = [Self::Json, Self::Protobuf];
 
     const fn media(self) -> (&'static str, &'static str) {
         match self {
             Self::Json => ("application", "json"),
+            Self::Protobuf => ("application", "vnd.kubernetes.protobuf"),
         }
     }
 }
@@ -121,7 +125,8 @@ impl Wishes {
 
     fn choose(&self, transforms: bool) -> Option<Media> {
         self.clauses.iter().find_map(|clause| {
-            let format = Format::PRODUCED.into_iter().find(|format| {
+            let formats = if transforms { &Format::PRODUCED[..] } else { &Format::FOR_ERRORS[..] };
+            let format = formats.iter().copied().find(|format| {
                 let (main, sub) = format.media();
                 (clause.main == "*" || clause.main == main) && (clause.sub == "*" || clause.sub == sub)
             })?;

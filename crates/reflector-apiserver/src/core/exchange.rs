@@ -10,6 +10,7 @@ use super::{
     accept::{Format, Media, Transform, Wishes},
     json::{self, Indenter},
     list::{ListStream, Plan, Scope},
+    protobuf,
     query::ListOptions,
     registry::Resource,
     route::Target,
@@ -95,6 +96,7 @@ pub(super) fn add_warning(head: &mut Response<()>, text: &str) {
 }
 
 pub(super) const JSON: &str = "application/json";
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const TEXT: &str = "text/plain; charset=utf-8";
 
 /// Finishes a JSON document: indented for people, with a newline for programs.
@@ -113,10 +115,12 @@ impl Reply {
     pub(super) fn refusal(status: &Status, wishes: &Wishes) -> Self {
         let media = wishes.for_error();
         let (mut head, body) = match status.body {
-            Body::Status => {
-                let Format::Json = media.format;
-                (head(status.code, JSON, None), finish(json::to_vec(&status.to_json()), media.pretty))
-            }
+            Body::Status => match media.format {
+                Format::Json => {
+                    (head(status.code, JSON, None), finish(json::to_vec(&status.to_json()), media.pretty))
+                }
+                Format::Protobuf => (head(status.code, PROTOBUF, None), protobuf::status(status).into()),
+            },
             Body::Deadline => (head(status.code, TEXT, None), finish(json::to_vec(&status.to_json()), false)),
             Body::Text => {
                 let mut head = head(status.code, TEXT, None);
@@ -129,6 +133,12 @@ impl Reply {
             head.headers_mut().insert(header::RETRY_AFTER, seconds.into());
         }
         Self { head: Some(head), body }
+    }
+
+    /// Head and body at once.
+    #[cfg(feature = "http")]
+    pub(super) fn into_response(self) -> Response<Bytes> {
+        self.head.unwrap_or_default().map(|()| self.body)
     }
 
     fn poll(&mut self) -> Step {

@@ -41,7 +41,10 @@ mod object;
 mod operator;
 mod patch;
 mod printers;
+mod protobuf;
 mod query;
+#[cfg(feature = "http")]
+mod refusal;
 mod registry;
 mod route;
 mod scale;
@@ -61,6 +64,8 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use bytes::Bytes;
 use jiff::Timestamp;
 
+#[cfg(feature = "http")]
+pub(crate) use self::refusal::refusal;
 use self::{etcd::Etcd, exchange::Exchange, server::Server, watch::EventCache};
 pub use self::{
     operator::{OperatorError, StoredObject},

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
-    accept::{Format, Media, Transform},
+    accept::{Media, Transform},
     json,
     object::{self, Object},
     printers,
@@ -53,7 +53,7 @@ impl View {
         list: bool,
         now: Timestamp,
     ) -> Outcome<Self> {
-        let Format::Json = media.format;
+        // Negotiation has left nothing but JSON for objects.
         let shape = match media.transform {
             Transform::None => Shape::Full,
             Transform::Metadata(version) if !list => Shape::Metadata(version),

@@ -10,7 +10,7 @@ use http1::{Connection, Ending, get, request};
 use reflector_apiserver::{
     AccessRule, ApiServer, Verb,
     core::CoreOptions,
-    faults::{ErrorBody, Fault, Gzip, InitialEventsEnd, Interruption, Point, Profile},
+    faults::{ErrorBody, Fault, Faults, Gzip, InitialEventsEnd, Interruption, Point, Profile},
 };
 use serde_json::{Value, json};
 
@@ -373,7 +373,7 @@ async fn continue_tokens_can_always_be_expired() {
     let second = get(server.address(), &format!("{LIST}?limit=1&continue={token}")).await;
     assert_eq!(second.status, 410);
     let fresh = second.json()["metadata"]["continue"].as_str().unwrap().to_owned();
-    server.with_faults(|faults| faults.clear());
+    server.with_faults(Faults::clear);
     let rest = get(server.address(), &format!("{LIST}?continue={fresh}")).await;
     assert_eq!(rest.json()["items"].as_array().unwrap().len(), 2);
 }
@@ -397,7 +397,7 @@ async fn lists_can_have_the_habits_of_other_servers() {
     let reply = get(server.address(), LIST).await;
     assert!(reply.body.starts_with(b"{\"items\":["));
     assert_eq!(reply.json()["metadata"]["resourceVersion"], "");
-    server.with_faults(|faults| faults.clear());
+    server.with_faults(Faults::clear);
     server.inject("list:items-null".parse().unwrap());
     assert_eq!(get(server.address(), LIST).await.json()["items"], Value::Null);
 }

@@ -168,7 +168,12 @@ fn prepare(core: &mut Core, case: &Case, history: &History, start: u64) -> Resul
     let compacted = name.contains("compact") && !name.contains("uncompacted");
     if name.starts_with("err-410-") || compacted || name.contains("inconsistent-continue") {
         core.advance_revision_to(start + 10);
-        core.compact(start + 10);
+        if name == "list-cm-page2-after-compaction" {
+            // Ordered in etcd directly: the API server had not noticed yet.
+            core.compact_unnoticed(start + 10);
+        } else {
+            core.compact(start + 10);
+        }
     }
     if name.contains("after-restart") || name.starts_with("err-410-cm") {
         core.advance_revision_to(start + 10);

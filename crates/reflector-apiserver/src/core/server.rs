@@ -23,12 +23,7 @@ pub(super) struct Cache {
 
 impl Cache {
     fn new(revision: u64) -> Self {
-        Self {
-            objects: Objects::new(),
-            revision: 0,
-            listed: revision,
-            snapshots_from: revision,
-        }
+        Self { objects: Objects::new(), revision: 0, listed: revision, snapshots_from: revision }
     }
 
     /// Takes over all changes up to `revision`.
@@ -39,10 +34,7 @@ impl Cache {
         if revision == etcd.revision() {
             self.objects = etcd.objects(storage);
         } else if let Some(space) = etcd.space(storage) {
-            for change in space
-                .changes_after(self.revision)
-                .take_while(|c| c.revision <= revision)
-            {
+            for change in space.changes_after(self.revision).take_while(|c| c.revision <= revision) {
                 match (&change.old, &change.new) {
                     (_, Some(new)) => drop(self.objects.insert(new.key().clone(), new.clone())),
                     (Some(old), None) => drop(self.objects.remove(old.key())),
@@ -71,10 +63,7 @@ impl Cache {
         let Some(space) = space.filter(|space| space.dropped() > self.listed) else {
             return self.listed;
         };
-        space
-            .oldest()
-            .map_or(space.dropped(), |oldest| oldest - 1)
-            .max(self.listed)
+        space.oldest().map_or(space.dropped(), |oldest| oldest - 1).max(self.listed)
     }
 
     /// Forgets events and snapshots before the current revision.
@@ -99,13 +88,7 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) fn new(revision: u64) -> Self {
-        Self {
-            life: 0,
-            started: revision,
-            noticed: 0,
-            caches: HashMap::new(),
-            ended: HashSet::new(),
-        }
+        Self { life: 0, started: revision, noticed: 0, caches: HashMap::new(), ended: HashSet::new() }
     }
 
     /// The cache of a resource, up to date.
@@ -121,8 +104,7 @@ impl Server {
     /// Starts the cache of a resource that appears while the server runs.
     pub(super) fn begin(&mut self, etcd: &Etcd, storage: &Arc<str>) {
         self.ended.remove(storage);
-        self.caches
-            .insert(storage.clone(), Cache::new(etcd.revision()));
+        self.caches.insert(storage.clone(), Cache::new(etcd.revision()));
     }
 
     /// Ends the watches of a resource once they have seen everything up to now.

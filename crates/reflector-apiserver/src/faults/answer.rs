@@ -19,7 +19,7 @@ pub(crate) struct Status<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     reason: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    details: Option<Details<'a>>,
+    details: Option<Details>,
     code: u16,
 }
 
@@ -30,17 +30,10 @@ struct Metadata<'a> {
 }
 
 /// The `details` of a Status.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Details<'a> {
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub(crate) name: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub(crate) group: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub(crate) kind: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) retry_after_seconds: Option<u32>,
+struct Details {
+    retry_after_seconds: u32,
 }
 
 impl<'a> Status<'a> {
@@ -57,8 +50,8 @@ impl<'a> Status<'a> {
         }
     }
 
-    pub(crate) fn details(mut self, details: Details<'a>) -> Self {
-        self.details = Some(details);
+    pub(crate) fn retry_after(mut self, seconds: u32) -> Self {
+        self.details = Some(Details { retry_after_seconds: seconds });
         self
     }
 
@@ -133,7 +126,7 @@ impl Respond {
         let message = self.message.as_deref().unwrap_or_else(|| message(code));
         let mut status = Status::new(code, reason, message);
         if let Some(seconds) = self.retry_after() {
-            status = status.details(Details { retry_after_seconds: Some(seconds), ..Details::default() });
+            status = status.retry_after(seconds);
         }
         let text =
             |content_type, body: &str| response(self.status, content_type, Bytes::from(body.to_owned()));

@@ -6,10 +6,12 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, Uri, header};
 
 use crate::{
+    core::refusal,
     discovery,
-    faults::answer::{Details, Status},
     request::{RequestInfo, Verb},
 };
+
+const FORBIDDEN: (u16, &str) = (403, "Forbidden");
 
 /// Authentication and authorization; everyone may do everything by default.
 ///
@@ -64,29 +66,32 @@ impl Auth {
         let given = text("authorization").and_then(|value| value.strip_prefix("Bearer ")).map(str::trim);
         let powerless = match (&self.token, given) {
             (Some(wanted), Some(given)) if wanted != given => {
-                return Some(Status::new(401, "Unauthorized", "Unauthorized").response());
+                let message = "Unauthorized".to_owned();
+                return Some(refusal(headers, uri, (401, "Unauthorized"), message, None));
             }
             (Some(_), None) => Some(Self::ANONYMOUS),
             _ => text("impersonate-user"),
         };
         match (powerless, info) {
-            (Some(user), Some(info)) => Some(forbidden(user, info)),
-            (None, Some(info)) => {
-                self.deny.iter().any(|rule| rule.matches(info)).then(|| forbidden(&self.user, info))
-            }
+            (Some(user), Some(info)) => Some(forbidden(headers, uri, user, info)),
+            (None, Some(info)) => self
+                .deny
+                .iter()
+                .any(|rule| rule.matches(info))
+                .then(|| forbidden(headers, uri, &self.user, info)),
             (None, None) => None,
             (Some(user), None) => {
                 let open = discovery::is_public(uri.path())
                     || (user != Self::ANONYMOUS && discovery::is_discovery(uri.path()));
-                (!open).then(|| forbidden_path(user, uri.path()))
+                (!open).then(|| forbidden_path(headers, uri, user))
             }
         }
     }
 }
 
-fn forbidden_path(user: &str, path: &str) -> Response<Bytes> {
-    let message = format!("forbidden: User \"{user}\" cannot get path \"{path}\"");
-    not_sniffed(Status::new(403, "Forbidden", &message).details(Details::default()).response())
+fn forbidden_path(headers: &HeaderMap, uri: &Uri, user: &str) -> Response<Bytes> {
+    let message = format!("forbidden: User \"{user}\" cannot get path \"{}\"", uri.path());
+    not_sniffed(refusal(headers, uri, FORBIDDEN, message, Some(("", "", ""))))
 }
 
 fn not_sniffed(mut response: Response<Bytes>) -> Response<Bytes> {
@@ -96,7 +101,7 @@ fn not_sniffed(mut response: Response<Bytes>) -> Response<Bytes> {
 }
 
 /// The body of apiserver's `responsewriters.Forbidden`.
-fn forbidden(user: &str, info: &RequestInfo) -> Response<Bytes> {
+fn forbidden(headers: &HeaderMap, uri: &Uri, user: &str, info: &RequestInfo) -> Response<Bytes> {
     let name = info.name.as_deref().unwrap_or_default();
     let resource = match &info.subresource {
         Some(subresource) => format!("{}/{subresource}", info.resource),
@@ -116,8 +121,8 @@ fn forbidden(user: &str, info: &RequestInfo) -> Response<Bytes> {
         "{what} is forbidden: User \"{user}\" cannot {} resource \"{resource}\" in API group \"{}\" {scope}",
         info.verb, info.group
     );
-    let details = Details { name, group: &info.group, kind: &info.resource, retry_after_seconds: None };
-    not_sniffed(Status::new(403, "Forbidden", &message).details(details).response())
+    let names = (name, info.group.as_str(), info.resource.as_str());
+    not_sniffed(refusal(headers, uri, FORBIDDEN, message, Some(names)))
 }
 
 #[cfg(test)]

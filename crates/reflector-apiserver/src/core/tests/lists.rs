@@ -20,27 +20,11 @@ fn every_mode_reads_the_state_it_names() {
         ("?resourceVersion=0", &["b", "c", "d"], 7),
         ("?resourceVersion=0&limit=1", &["b", "c", "d"], 7),
         ("?resourceVersion=4", &["b", "c", "d"], 7),
-        (
-            "?resourceVersion=4&resourceVersionMatch=NotOlderThan",
-            &["b", "c", "d"],
-            7,
-        ),
-        (
-            "?resourceVersion=4&resourceVersionMatch=NotOlderThan&limit=1",
-            &["b"],
-            7,
-        ),
-        (
-            "?resourceVersion=4&resourceVersionMatch=Exact",
-            &["a", "b"],
-            4,
-        ),
+        ("?resourceVersion=4&resourceVersionMatch=NotOlderThan", &["b", "c", "d"], 7),
+        ("?resourceVersion=4&resourceVersionMatch=NotOlderThan&limit=1", &["b"], 7),
+        ("?resourceVersion=4&resourceVersionMatch=Exact", &["a", "b"], 4),
         ("?resourceVersion=5&limit=2", &["a", "b"], 5),
-        (
-            "?resourceVersion=6&resourceVersionMatch=Exact",
-            &["b", "c"],
-            6,
-        ),
+        ("?resourceVersion=6&resourceVersionMatch=Exact", &["b", "c"], 6),
         ("?limit=2", &["b", "c"], 7),
         ("?limit=-1", &["b", "c", "d"], 7),
         ("?fieldSelector=metadata.name%3Dc&limit=1", &["c"], 7),
@@ -50,18 +34,11 @@ fn every_mode_reads_the_state_it_names() {
         let answer = rig.get(&format!("{MAPS}{query}"));
         assert_eq!(
             (answer.code, answer.names(), answer.version()),
-            (
-                200,
-                names.iter().map(|n| (*n).to_owned()).collect(),
-                *version
-            ),
+            (200, names.iter().map(|n| (*n).to_owned()).collect(), *version),
             "{query}"
         );
     }
-    assert_eq!(
-        rig.get("/api/v1/namespaces/nowhere/configmaps").json()["items"],
-        json!([])
-    );
+    assert_eq!(rig.get("/api/v1/namespaces/nowhere/configmaps").json()["items"], json!([]));
 }
 
 #[test]
@@ -74,41 +51,19 @@ fn pages_of_one_chain_show_one_state() {
         (Some(3), vec!["a".into(), "b".into()])
     );
     let token = metadata["continue"].as_str().unwrap().to_owned();
-    assert_eq!(
-        Token::decode(&token),
-        Ok(Token {
-            revision: 7,
-            start: "b\0".into()
-        })
-    );
+    assert_eq!(Token::decode(&token), Ok(Token { revision: 7, start: "b\0".into() }));
     rig.drop_map("c");
     rig.put("ca", json!({}));
     let second = rig.get(&format!("{MAPS}?limit=2&continue={token}"));
-    assert_eq!(
-        (second.names(), second.version()),
-        (vec!["c".into(), "d".into()], 7)
-    );
-    let last = second.json()["metadata"]["continue"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    assert_eq!((second.names(), second.version()), (vec!["c".into(), "d".into()], 7));
+    let last = second.json()["metadata"]["continue"].as_str().unwrap().to_owned();
     let third = rig.get(&format!("{MAPS}?limit=2&continue={last}"));
-    assert_eq!(
-        (third.names(), third.json()["metadata"].get("continue")),
-        (vec!["e".to_owned()], None)
-    );
+    assert_eq!((third.names(), third.json()["metadata"].get("continue")), (vec!["e".to_owned()], None));
     let rest = rig.get(&format!("{MAPS}?continue={token}"));
     assert_eq!(rest.names(), ["c", "d", "e"]);
-    let newest = Token {
-        revision: -1,
-        start: "b\0".into(),
-    }
-    .encode(false);
+    let newest = Token { revision: -1, start: "b\0".into() }.encode(false);
     let newest = rig.get(&format!("{MAPS}?limit=2&continue={newest}"));
-    assert_eq!(
-        (newest.names(), newest.version()),
-        (vec!["ca".into(), "d".into()], 9)
-    );
+    assert_eq!((newest.names(), newest.version()), (vec!["ca".into(), "d".into()], 9));
 }
 
 #[test]
@@ -127,24 +82,13 @@ fn selectors_hide_the_remaining_count_and_may_leave_a_page_short() {
 fn lists_are_in_the_order_of_one_string() {
     let mut rig = Rig::with(CoreOptions::default());
     for namespace in ["a", "a-b", "b"] {
-        rig.core
-            .create(
-                "secrets",
-                json!({"metadata": {"name": "s", "namespace": namespace}}),
-            )
-            .unwrap();
+        rig.core.create("secrets", json!({"metadata": {"name": "s", "namespace": namespace}})).unwrap();
     }
     let list = rig.get("/api/v1/secrets").json();
-    let order: Vec<_> = list["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|i| i["metadata"]["namespace"].clone())
-        .collect();
+    let order: Vec<_> =
+        list["items"].as_array().unwrap().iter().map(|i| i["metadata"]["namespace"].clone()).collect();
     assert_eq!(order, ["a-b", "a", "b"]);
-    let narrowed = rig
-        .get("/api/v1/secrets?fieldSelector=metadata.namespace%3Da&limit=1")
-        .json();
+    let narrowed = rig.get("/api/v1/secrets?fieldSelector=metadata.namespace%3Da&limit=1").json();
     assert_eq!(narrowed["items"].as_array().unwrap().len(), 1);
     let page = rig.get("/api/v1/secrets?limit=1").json();
     let token = Token::decode(page["metadata"]["continue"].as_str().unwrap()).unwrap();
@@ -154,79 +98,30 @@ fn lists_are_in_the_order_of_one_string() {
 #[test]
 fn compacted_states_are_expired() {
     let mut rig = Rig::with_maps(&["a", "b", "c"]);
-    let token = Token {
-        revision: 4,
-        start: "a\0".into(),
-    }
-    .encode(true);
+    let token = Token { revision: 4, start: "a\0".into() }.encode(true);
     rig.core.compact(5);
-    let exact = rig.get(&format!(
-        "{MAPS}?resourceVersion=4&resourceVersionMatch=Exact"
-    ));
-    assert_eq!(
-        (exact.code, exact.json()["reason"].clone()),
-        (410, json!("Expired"))
-    );
-    assert_eq!(
-        exact.json()["message"],
-        "The resourceVersion for the provided list is too old."
-    );
-    assert_eq!(
-        rig.get(&format!("{MAPS}?resourceVersion=4&limit=1")).code,
-        410
-    );
+    let exact = rig.get(&format!("{MAPS}?resourceVersion=4&resourceVersionMatch=Exact"));
+    assert_eq!((exact.code, exact.json()["reason"].clone()), (410, json!("Expired")));
+    assert_eq!(exact.json()["message"], "The resourceVersion for the provided list is too old.");
+    assert_eq!(rig.get(&format!("{MAPS}?resourceVersion=4&limit=1")).code, 410);
     let page = rig.get(&format!("{MAPS}?limit=1&continue={token}"));
     assert_eq!(page.code, 410);
-    let inconsistent = page.json()["metadata"]["continue"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    assert_eq!(
-        inconsistent,
-        Token {
-            revision: -1,
-            start: "a\0".into()
-        }
-        .encode(false)
-    );
-    assert_eq!(
-        rig.get(&format!("{MAPS}?continue={inconsistent}")).names(),
-        ["b", "c"]
-    );
+    let inconsistent = page.json()["metadata"]["continue"].as_str().unwrap().to_owned();
+    assert_eq!(inconsistent, Token { revision: -1, start: "a\0".into() }.encode(false));
+    assert_eq!(rig.get(&format!("{MAPS}?continue={inconsistent}")).names(), ["b", "c"]);
     // What was not compacted, and what names only a lower bound, is still served.
-    assert_eq!(
-        rig.get(&format!(
-            "{MAPS}?resourceVersion=5&resourceVersionMatch=Exact"
-        ))
-        .code,
-        200
-    );
+    assert_eq!(rig.get(&format!("{MAPS}?resourceVersion=5&resourceVersionMatch=Exact")).code, 200);
     assert_eq!(rig.get(&format!("{MAPS}?resourceVersion=1")).code, 200);
 }
 
 #[test]
 fn history_is_bounded() {
-    let mut rig = Rig::with(CoreOptions {
-        history: 3,
-        ..CoreOptions::default()
-    });
+    let mut rig = Rig::with(CoreOptions { history: 3, ..CoreOptions::default() });
     for name in ["a", "b", "c", "d", "e"] {
         rig.put(name, json!({})); // 3..=7
     }
-    assert_eq!(
-        rig.get(&format!(
-            "{MAPS}?resourceVersion=3&resourceVersionMatch=Exact"
-        ))
-        .code,
-        410
-    );
-    assert_eq!(
-        rig.get(&format!(
-            "{MAPS}?resourceVersion=4&resourceVersionMatch=Exact"
-        ))
-        .names(),
-        ["a", "b"]
-    );
+    assert_eq!(rig.get(&format!("{MAPS}?resourceVersion=3&resourceVersionMatch=Exact")).code, 410);
+    assert_eq!(rig.get(&format!("{MAPS}?resourceVersion=4&resourceVersionMatch=Exact")).names(), ["a", "b"]);
 }
 
 #[test]
@@ -239,16 +134,9 @@ fn future_versions_are_waited_for() {
         format!("{MAPS}/a?resourceVersion=99"),
     ] {
         let answer = rig.get(&path);
-        assert_eq!(
-            (answer.code, answer.took),
-            (504, Duration::from_secs(3)),
-            "{path}"
-        );
+        assert_eq!((answer.code, answer.took), (504, Duration::from_secs(3)), "{path}");
         assert_eq!(answer.headers["retry-after"], "1");
-        assert_eq!(
-            answer.json()["message"],
-            "Timeout: Too large resource version: 99, current: 3"
-        );
+        assert_eq!(answer.json()["message"], "Timeout: Too large resource version: 99, current: 3");
     }
     let id = rig.watch(&format!("{MAPS}?resourceVersion=4"));
     assert_eq!(rig.look(id).head, None);
@@ -262,11 +150,7 @@ fn a_short_deadline_beats_the_wait() {
     let answer = rig.get(&format!("{MAPS}?resourceVersion=99&timeout=1s"));
     assert_eq!((answer.code, answer.took), (504, Duration::from_secs(1)));
     assert_eq!(answer.headers["content-type"], "text/plain; charset=utf-8");
-    assert!(
-        answer
-            .body()
-            .starts_with(r#"{"metadata":{},"status":"Failure""#)
-    );
+    assert!(answer.body().starts_with(r#"{"metadata":{},"status":"Failure""#));
 }
 
 #[test]
@@ -274,35 +158,21 @@ fn uncached_resources_follow_etcds_rules() {
     let mut rig = Rig::new();
     for name in ["a", "b", "c"] {
         rig.core
-            .create(
-                "events",
-                json!({"metadata": {"name": name, "namespace": "ns"}, "reason": "r"}),
-            )
+            .create("events", json!({"metadata": {"name": name, "namespace": "ns"}, "reason": "r"}))
             .unwrap();
     }
     let events = "/api/v1/namespaces/ns/events";
     let page = rig.get(&format!("{events}?resourceVersion=0&limit=2"));
     assert_eq!(page.names(), ["a", "b"]);
-    let expected = Token {
-        revision: 5,
-        start: "b\0".into(),
-    }
-    .encode(false);
+    let expected = Token { revision: 5, start: "b\0".into() }.encode(false);
     assert_eq!(page.json()["metadata"]["continue"], expected);
     let future = rig.get(&format!("{events}?resourceVersion=99"));
-    assert_eq!(
-        (future.code, future.took, future.headers.get("retry-after")),
-        (504, Duration::ZERO, None)
-    );
+    assert_eq!((future.code, future.took, future.headers.get("retry-after")), (504, Duration::ZERO, None));
     assert_eq!(future.json()["details"].get("retryAfterSeconds"), None);
-    let renamed = rig
-        .get("/apis/events.k8s.io/v1/namespaces/ns/events?fieldSelector=reason%3Dr&limit=1")
-        .json();
+    let renamed =
+        rig.get("/apis/events.k8s.io/v1/namespaces/ns/events?fieldSelector=reason%3Dr&limit=1").json();
     assert_eq!(
-        (
-            renamed["kind"].clone(),
-            renamed["items"][0]["reason"].clone()
-        ),
+        (renamed["kind"].clone(), renamed["items"][0]["reason"].clone()),
         (json!("EventList"), json!("r"))
     );
 }
@@ -312,7 +182,8 @@ fn a_big_list_comes_in_pieces_and_whole() {
     let mut rig = Rig::new();
     let data = "x".repeat(2000);
     for i in 0..200 {
-        let object = json!({"metadata": {"name": format!("m{i:03}"), "namespace": "ns"}, "data": {"k": data}});
+        let object =
+            json!({"metadata": {"name": format!("m{i:03}"), "namespace": "ns"}, "data": {"k": data}});
         rig.core.create("configmaps", object).unwrap();
     }
     let list = rig.get(MAPS);
@@ -320,10 +191,7 @@ fn a_big_list_comes_in_pieces_and_whole() {
     assert!(list.chunks.iter().all(|c| c.len() < 80_000));
     assert_eq!(list.names().len(), 200);
     let pretty = rig.get(&format!("{MAPS}?pretty=true"));
-    assert_eq!(
-        pretty.body(),
-        serde_json::to_string_pretty(&list.json()).unwrap()
-    );
+    assert_eq!(pretty.body(), serde_json::to_string_pretty(&list.json()).unwrap());
     assert_eq!(rig.get(&format!("{MAPS}?limit=150")).names().len(), 150);
 }
 
@@ -335,9 +203,7 @@ fn metadata_only_lists_have_null_for_nothing() {
     assert_eq!(list["kind"], "PartialObjectMetadataList");
     assert_eq!(list["items"][0]["kind"], "PartialObjectMetadata");
     assert_eq!(list["items"][0].get("data"), None);
-    let none = rig
-        .get_as(&format!("{MAPS}?labelSelector=no"), accept)
-        .body();
+    let none = rig.get_as(&format!("{MAPS}?labelSelector=no"), accept).body();
     assert_eq!(
         none,
         "{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{\"resourceVersion\":\"3\"},\"items\":null}\n"
@@ -356,16 +222,9 @@ fn tables_have_rows() {
     let table = rig.get_as(MAPS, accept).json();
     assert_eq!(table["rows"][0]["cells"], json!(["a", 1, "3m14s"]));
     assert_eq!(table["rows"][0]["object"]["kind"], "PartialObjectMetadata");
-    let whole = rig
-        .get_as(&format!("{MAPS}/a?includeObject=Object"), accept)
-        .json();
+    let whole = rig.get_as(&format!("{MAPS}/a?includeObject=Object"), accept).json();
     assert_eq!(whole["rows"][0]["object"]["kind"], "ConfigMap");
-    let none = rig
-        .get_as(
-            &format!("{MAPS}?includeObject=None&labelSelector=no"),
-            accept,
-        )
-        .json();
+    let none = rig.get_as(&format!("{MAPS}?includeObject=None&labelSelector=no"), accept).json();
     assert_eq!(none["rows"], json!([]));
 }
 
@@ -384,13 +243,8 @@ fn objects_are_shown_in_the_order_of_their_go_struct() {
 #[test]
 fn a_get_of_one_object_ignores_the_options_of_lists() {
     let mut rig = Rig::with_maps(&["a"]);
-    let answer = rig.get(&format!(
-        "{MAPS}/a?watch=true&limit=x&fieldSelector=metadata.name%3Db"
-    ));
-    assert_eq!(
-        (answer.code, answer.json()["kind"].clone()),
-        (200, json!("ConfigMap"))
-    );
+    let answer = rig.get(&format!("{MAPS}/a?watch=true&limit=x&fieldSelector=metadata.name%3Db"));
+    assert_eq!((answer.code, answer.json()["kind"].clone()), (200, json!("ConfigMap")));
     assert_eq!(rig.get(&format!("{MAPS}/a?resourceVersion=abc")).code, 500);
     let head = Request::head(MAPS).body(bytes::Bytes::new()).unwrap();
     assert_eq!(rig.complete(head).code, 405);
@@ -403,10 +257,7 @@ fn a_rewound_store_forgets() {
     rig.put("c", json!({})); // 6
     rig.core.rewind(4).unwrap();
     let list = rig.get(MAPS);
-    assert_eq!(
-        (list.names(), list.version(), rig.core.revision()),
-        (vec!["a".into(), "b".into()], 4, 4)
-    );
+    assert_eq!((list.names(), list.version(), rig.core.revision()), (vec!["a".into(), "b".into()], 4, 4));
     assert_eq!(rig.put("d", json!({})), 5);
     assert_eq!(rig.get(&format!("{MAPS}?resourceVersion=6")).code, 504);
 }
@@ -415,13 +266,7 @@ fn a_rewound_store_forgets() {
 fn snapshots_outlive_a_compaction_that_the_server_has_not_noticed() {
     let mut rig = Rig::with_maps(&["a", "b"]);
     rig.core.compact_unnoticed(4);
-    assert_eq!(
-        rig.get(&format!(
-            "{MAPS}?resourceVersion=3&resourceVersionMatch=Exact"
-        ))
-        .names(),
-        ["a"]
-    );
+    assert_eq!(rig.get(&format!("{MAPS}?resourceVersion=3&resourceVersionMatch=Exact")).names(), ["a"]);
 }
 
 #[test]
@@ -429,12 +274,6 @@ fn deprecated_resources_warn_even_when_they_refuse() {
     let mut rig = Rig::new();
     let warning = |answer: super::Answer| answer.headers["warning"].to_str().unwrap().to_owned();
     assert!(warning(rig.get("/api/v1/endpoints")).contains("v1 Endpoints is deprecated"));
-    assert!(
-        warning(rig.get("/api/v1/componentstatuses?watch=1"))
-            .contains("ComponentStatus is deprecated")
-    );
-    assert_eq!(
-        rig.get("/api/v1/componentstatuses").json()["metadata"],
-        json!({})
-    );
+    assert!(warning(rig.get("/api/v1/componentstatuses?watch=1")).contains("ComponentStatus is deprecated"));
+    assert_eq!(rig.get("/api/v1/componentstatuses").json()["metadata"], json!({}));
 }

@@ -43,21 +43,12 @@ impl Answer {
 
     pub(super) fn names(&self) -> Vec<String> {
         let list = self.json();
-        let items = list["items"]
-            .as_array()
-            .unwrap_or_else(|| panic!("no list: {list}"));
-        items
-            .iter()
-            .map(|i| i["metadata"]["name"].as_str().unwrap().to_owned())
-            .collect()
+        let items = list["items"].as_array().unwrap_or_else(|| panic!("no list: {list}"));
+        items.iter().map(|i| i["metadata"]["name"].as_str().unwrap().to_owned()).collect()
     }
 
     pub(super) fn version(&self) -> u64 {
-        self.json()["metadata"]["resourceVersion"]
-            .as_str()
-            .unwrap()
-            .parse()
-            .unwrap()
+        self.json()["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
     }
 }
 
@@ -96,20 +87,13 @@ impl Look {
 
 impl Rig {
     pub(super) fn new() -> Self {
-        Self::with(CoreOptions {
-            lenient_namespaces: false,
-            ..CoreOptions::default()
-        })
+        Self::with(CoreOptions { lenient_namespaces: false, ..CoreOptions::default() })
     }
 
     pub(super) fn with(options: CoreOptions) -> Self {
         let mut core = Core::new(options);
-        core.create("namespaces", json!({"metadata": {"name": "ns"}}))
-            .unwrap();
-        Self {
-            core,
-            now: Duration::ZERO,
-        }
+        core.create("namespaces", json!({"metadata": {"name": "ns"}})).unwrap();
+        Self { core, now: Duration::ZERO }
     }
 
     /// A rig with config maps of these names in `ns`; the first has version 3.
@@ -123,12 +107,14 @@ impl Rig {
 
     /// Creates a config map in `ns`; returns its version.
     pub(super) fn put(&mut self, name: &str, labels: Value) -> u64 {
-        let object = json!({"metadata": {"name": name, "namespace": "ns", "labels": labels}, "data": {"k": "1"}});
+        let object =
+            json!({"metadata": {"name": name, "namespace": "ns", "labels": labels}, "data": {"k": "1"}});
         self.core.create("configmaps", object).unwrap().revision
     }
 
     pub(super) fn change(&mut self, name: &str, labels: Value, data: &str) -> u64 {
-        let object = json!({"metadata": {"name": name, "namespace": "ns", "labels": labels}, "data": {"k": data}});
+        let object =
+            json!({"metadata": {"name": name, "namespace": "ns", "labels": labels}, "data": {"k": data}});
         self.core.update("configmaps", object).unwrap().revision
     }
 
@@ -170,12 +156,8 @@ impl Rig {
     pub(super) fn complete(&mut self, request: Request<Bytes>) -> Answer {
         let start = self.now;
         let id = self.open(request);
-        let mut answer = Answer {
-            code: 0,
-            headers: HeaderMap::new(),
-            chunks: Vec::new(),
-            took: Duration::ZERO,
-        };
+        let mut answer =
+            Answer { code: 0, headers: HeaderMap::new(), chunks: Vec::new(), took: Duration::ZERO };
         loop {
             match self.core.poll(id, self.now) {
                 Step::Head(head) => {
@@ -198,30 +180,12 @@ impl Rig {
     }
 
     pub(super) fn get_as(&mut self, path: &str, accept: &str) -> Answer {
-        self.complete(
-            Request::get(path)
-                .header("accept", accept)
-                .body(Bytes::new())
-                .unwrap(),
-        )
+        self.complete(Request::get(path).header("accept", accept).body(Bytes::new()).unwrap())
     }
 
-    pub(super) fn send(
-        &mut self,
-        method: &str,
-        path: &str,
-        content_type: &str,
-        body: &Value,
-    ) -> Answer {
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("content-type", content_type);
-        let body = if body.is_null() {
-            Bytes::new()
-        } else {
-            Bytes::from(body.to_string())
-        };
+    pub(super) fn send(&mut self, method: &str, path: &str, content_type: &str, body: &Value) -> Answer {
+        let request = Request::builder().method(method).uri(path).header("content-type", content_type);
+        let body = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
         self.complete(request.body(body).unwrap())
     }
 

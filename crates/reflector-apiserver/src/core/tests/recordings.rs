@@ -12,21 +12,8 @@ use super::Rig;
 /// Cases whose subject is not the core's, or that need formats, gates or accidents that it does not have here.
 fn is_out_of_scope(name: &str, case: &Value) -> bool {
     let path = case["path"].as_str().unwrap();
-    let foreign = [
-        "401",
-        "403",
-        "429",
-        "413",
-        "cbor",
-        "-pb",
-        "yaml",
-        "410",
-        "expired-token",
-        "err-404-root",
-    ];
-    case["port"] != 16443
-        || !path.starts_with("/api")
-        || foreign.iter().any(|part| name.contains(part))
+    let foreign = ["401", "403", "429", "413", "cbor", "-pb", "yaml", "410", "expired-token", "err-404-root"];
+    case["port"] != 16443 || !path.starts_with("/api") || foreign.iter().any(|part| name.contains(part))
 }
 
 /// The current revision is the server's own.
@@ -57,19 +44,13 @@ fn refusals_agree_with_the_recorded_ones() {
             continue;
         }
         let mut rig = Rig::new();
+        rig.core.create("namespaces", json!({"metadata": {"name": "semantics"}})).unwrap();
         rig.core
-            .create("namespaces", json!({"metadata": {"name": "semantics"}}))
-            .unwrap();
-        rig.core
-            .create(
-                "configmaps",
-                json!({"metadata": {"name": "cm-01", "namespace": "semantics"}}),
-            )
+            .create("configmaps", json!({"metadata": {"name": "cm-01", "namespace": "semantics"}}))
             .unwrap();
         rig.core.advance_revision_to(50_000);
-        let mut request = Request::builder()
-            .method(case["method"].as_str().unwrap())
-            .uri(case["path"].as_str().unwrap());
+        let mut request =
+            Request::builder().method(case["method"].as_str().unwrap()).uri(case["path"].as_str().unwrap());
         for header in case["reqheaders"].as_array().unwrap() {
             let (name, value) = header.as_str().unwrap().split_once(": ").unwrap();
             request = request.header(name, value);
@@ -89,21 +70,15 @@ fn refusals_agree_with_the_recorded_ones() {
         }
     }
     assert!(compared > 50, "only {compared} cases compared");
-    assert!(
-        wrong.is_empty(),
-        "{} of {compared} differ\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "{} of {compared} differ\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]
 fn table_columns_agree_with_the_recorded_ones() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/recordings");
-    for (name, path) in [
-        ("list-cm-table-json", "/api/v1/configmaps"),
-        ("list-pods-table-none-json", "/api/v1/pods"),
-    ] {
+    for (name, path) in
+        [("list-cm-table-json", "/api/v1/configmaps"), ("list-pods-table-none-json", "/api/v1/pods")]
+    {
         let Ok(recorded) = fs::read(folder.join(format!("{name}.body.json"))) else {
             eprintln!("SKIPPED: no recordings at {}", folder.display());
             return;
@@ -111,9 +86,6 @@ fn table_columns_agree_with_the_recorded_ones() {
         let recorded: Value = serde_json::from_slice(&recorded).unwrap();
         let accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
         let answer = Rig::new().get_as(path, accept).json();
-        assert_eq!(
-            answer["columnDefinitions"], recorded["columnDefinitions"],
-            "{name}"
-        );
+        assert_eq!(answer["columnDefinitions"], recorded["columnDefinitions"], "{name}");
     }
 }

@@ -1,0 +1,243 @@
+//! The storage under the API server: one counter of revisions, a persistent map of objects per resource, and a
+//! bounded log of changes from which any readable revision can be rebuilt.
+//!
+//! It knows nothing of HTTP, watches or selectors. Several API servers, each with caches that lag on their own, can
+//! read from one `Etcd`.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
+
+use imbl::OrdMap;
+
+use super::object::Object;
+
+/// The objects of one resource by storage key; a clone shares everything and costs nothing.
+pub(super) type Objects = OrdMap<Arc<str>, Arc<Object>>;
+
+/// One revision of one object.
+#[derive(Debug, Clone)]
+pub(super) struct Change {
+    pub(super) revision: u64,
+    pub(super) old: Option<Arc<Object>>,
+    pub(super) new: Option<Arc<Object>>,
+}
+
+/// The objects of one resource and their recent changes.
+#[derive(Debug, Default)]
+pub(super) struct Space {
+    objects: Objects,
+    log: VecDeque<Change>,
+    /// The revision of the newest change that the log has dropped.
+    dropped: u64,
+}
+
+/// The state asked for cannot be rebuilt any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Compacted;
+
+/// The store.
+#[derive(Debug)]
+pub(super) struct Etcd {
+    revision: u64,
+    compacted: u64,
+    history: usize,
+    spaces: HashMap<Arc<str>, Space>,
+    /// States rebuilt lately: the pages of one list all read the same one.
+    rebuilt: VecDeque<(Arc<str>, u64, Objects)>,
+}
+
+/// How many rebuilt states are kept at hand.
+const REBUILT_MAX: usize = 8;
+
+impl Space {
+    pub(super) fn objects(&self) -> &Objects {
+        &self.objects
+    }
+
+    /// The oldest change after `revision`.
+    pub(super) fn next_after(&self, revision: u64) -> Option<&Change> {
+        self.log.get(self.position(revision))
+    }
+
+    /// How many changes there are after `revision`.
+    pub(super) fn count_after(&self, revision: u64) -> usize {
+        self.log.len() - self.position(revision)
+    }
+
+    pub(super) fn changes_after(&self, revision: u64) -> impl Iterator<Item = &Change> {
+        self.log.range(self.position(revision)..)
+    }
+
+    /// The revision of the newest change that is not in the log any more.
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// The revision of the oldest change in the log.
+    pub(super) fn oldest(&self) -> Option<u64> {
+        self.log.front().map(|change| change.revision)
+    }
+
+    fn position(&self, revision: u64) -> usize {
+        self.log
+            .partition_point(|change| change.revision <= revision)
+    }
+
+    fn state_at(&self, revision: u64) -> Result<Objects, Compacted> {
+        if revision < self.dropped {
+            return Err(Compacted);
+        }
+        let mut objects = self.objects.clone();
+        for change in self.log.range(self.position(revision)..).rev() {
+            match (&change.old, &change.new) {
+                (Some(old), _) => {
+                    objects.insert(old.key().clone(), old.clone());
+                }
+                (None, Some(new)) => {
+                    objects.remove(new.key());
+                }
+                (None, None) => {}
+            }
+        }
+        Ok(objects)
+    }
+}
+
+impl Etcd {
+    pub(super) fn new(revision: u64, history: usize) -> Self {
+        Self {
+            revision,
+            compacted: 0,
+            history: history.max(1),
+            spaces: HashMap::new(),
+            rebuilt: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// The revision of the last compaction.
+    pub(super) fn compacted(&self) -> u64 {
+        self.compacted
+    }
+
+    pub(super) fn space(&self, storage: &str) -> Option<&Space> {
+        self.spaces.get(storage)
+    }
+
+    pub(super) fn objects(&self, storage: &str) -> Objects {
+        self.space(storage)
+            .map(|space| space.objects.clone())
+            .unwrap_or_default()
+    }
+
+    pub(super) fn get(&self, storage: &str, key: &str) -> Option<&Arc<Object>> {
+        self.space(storage)?.objects.get(key)
+    }
+
+    /// Stores what `make` builds for the next revision.
+    pub(super) fn put(
+        &mut self,
+        storage: &Arc<str>,
+        make: impl FnOnce(u64) -> Object,
+    ) -> Arc<Object> {
+        self.revision += 1;
+        let new = Arc::new(make(self.revision));
+        let space = self.spaces.entry(storage.clone()).or_default();
+        let old = space.objects.insert(new.key().clone(), new.clone());
+        let change = Change {
+            revision: self.revision,
+            old,
+            new: Some(new.clone()),
+        };
+        record(space, change, self.history);
+        new
+    }
+
+    /// Deletes; returns the revision of the deletion.
+    pub(super) fn delete(&mut self, storage: &str, key: &str) -> Option<u64> {
+        let space = self.spaces.get_mut(storage)?;
+        let old = space.objects.remove(key)?;
+        self.revision += 1;
+        let change = Change {
+            revision: self.revision,
+            old: Some(old),
+            new: None,
+        };
+        record(space, change, self.history);
+        Some(self.revision)
+    }
+
+    /// Uses up revisions up to `revision`, as writes to other prefixes of etcd would.
+    pub(super) fn advance_to(&mut self, revision: u64) {
+        self.revision = self.revision.max(revision);
+    }
+
+    pub(super) fn compact(&mut self, revision: u64) {
+        self.compacted = self.compacted.max(revision.min(self.revision));
+    }
+
+    /// The objects as they were at `revision`, however long that is compacted: the caller knows what it may show.
+    pub(super) fn state_at(
+        &mut self,
+        storage: &Arc<str>,
+        revision: u64,
+    ) -> Result<Objects, Compacted> {
+        let Some(space) = self.spaces.get(storage) else {
+            return Ok(Objects::new());
+        };
+        if space.position(revision) == space.log.len() && revision >= space.dropped {
+            return Ok(space.objects.clone());
+        }
+        if let Some((_, _, objects)) = self
+            .rebuilt
+            .iter()
+            .find(|(s, r, _)| s == storage && *r == revision)
+        {
+            return Ok(objects.clone());
+        }
+        let objects = space.state_at(revision)?;
+        if self.rebuilt.len() == REBUILT_MAX {
+            self.rebuilt.pop_front();
+        }
+        self.rebuilt
+            .push_back((storage.clone(), revision, objects.clone()));
+        Ok(objects)
+    }
+
+    /// Goes back to the state of `revision`, as a restored backup does: later changes never happened.
+    ///
+    /// # Errors
+    ///
+    /// When one of the resources has changed more often since then than its log remembers; nothing is changed then.
+    pub(super) fn rewind(&mut self, revision: u64) -> Result<(), Compacted> {
+        let mut states = HashMap::new();
+        for (storage, space) in &self.spaces {
+            states.insert(storage.clone(), space.state_at(revision)?);
+        }
+        for (storage, objects) in states {
+            if let Some(space) = self.spaces.get_mut(&storage) {
+                space.objects = objects;
+                let keep = space.position(revision);
+                space.log.truncate(keep);
+            }
+        }
+        self.rebuilt.clear();
+        self.revision = self.revision.min(revision);
+        self.compacted = self.compacted.min(revision);
+        Ok(())
+    }
+}
+
+fn record(space: &mut Space, change: Change, history: usize) {
+    if space.log.len() == history
+        && let Some(first) = space.log.pop_front()
+    {
+        space.dropped = first.revision;
+    }
+    space.log.push_back(change);
+}

@@ -1,0 +1,352 @@
+//! One stored object: its JSON bytes, serialized once, and the small header that keys, selectors and events need.
+
+use std::{ops::Range, sync::Arc};
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::{json, registry::Resource};
+
+/// The members of ObjectMeta in the order of the Go struct.
+const METADATA_ORDER: [&str; 15] = [
+    "name",
+    "generateName",
+    "namespace",
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+];
+
+/// An immutable version of an object, shared by the log, the caches and every answer in flight.
+#[derive(Debug, Clone)]
+pub(super) struct Object {
+    key: Arc<str>,
+    name_at: usize,
+    uid: Box<str>,
+    revision: u64,
+    labels: Box<[(Box<str>, Box<str>)]>,
+    fields: Box<[Box<str>]>,
+    body: Bytes,
+    metadata: Range<u32>,
+    version: Range<u32>,
+}
+
+/// The storage key: namespace and name in one string, so that byte order is the order of lists.
+pub(super) fn storage_key(namespace: &str, name: &str) -> Arc<str> {
+    if namespace.is_empty() {
+        name.into()
+    } else {
+        format!("{namespace}/{name}").into()
+    }
+}
+
+impl Object {
+    /// Serializes `value` with `revision` as its resourceVersion.
+    ///
+    /// Built-in objects are stored without kind and apiVersion, as lists show them; custom ones with both and with
+    /// sorted keys, as the real server's unstructured codec writes them.
+    pub(super) fn encode(resource: &Resource, value: &json::Object, revision: u64) -> Self {
+        let empty = json::Object::new();
+        let metadata = value
+            .get("metadata")
+            .and_then(Value::as_object)
+            .unwrap_or(&empty);
+        let text = |name: &str| {
+            metadata
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+        let namespace = if resource.namespaced {
+            text("namespace")
+        } else {
+            ""
+        };
+        let key = storage_key(namespace, text("name"));
+        let name_at = if namespace.is_empty() {
+            0
+        } else {
+            namespace.len() + 1
+        };
+        let mut body = Body::default();
+        if resource.custom {
+            body.custom(resource, value, metadata, revision);
+        } else {
+            body.builtin(value, metadata, revision);
+        }
+        let labels = metadata.get("labels").and_then(Value::as_object);
+        let mut labels: Vec<(Box<str>, Box<str>)> = labels
+            .into_iter()
+            .flatten()
+            .map(|(k, v)| (k.as_str().into(), v.as_str().unwrap_or_default().into()))
+            .collect();
+        labels.sort();
+        Self {
+            key,
+            name_at,
+            uid: text("uid").into(),
+            revision,
+            labels: labels.into(),
+            fields: resource.field_values(value),
+            body: body.out.into(),
+            metadata: body.metadata,
+            version: body.version,
+        }
+    }
+
+    pub(super) fn key(&self) -> &Arc<str> {
+        &self.key
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.key[self.name_at..]
+    }
+
+    pub(super) fn namespace(&self) -> &str {
+        &self.key[..self.name_at.saturating_sub(1)]
+    }
+
+    pub(super) fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    pub(super) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    pub(super) fn label(&self, key: &str) -> Option<&str> {
+        let at = self.labels.binary_search_by(|(k, _)| (**k).cmp(key)).ok()?;
+        Some(&self.labels[at].1)
+    }
+
+    pub(super) fn field(&self, index: usize) -> Option<&str> {
+        self.fields.get(index).map(|f| &**f)
+    }
+
+    /// The serialized object as stored.
+    pub(super) fn body(&self) -> &Bytes {
+        &self.body
+    }
+
+    /// Appends the stored bytes, with another resourceVersion if `revision` says so.
+    pub(super) fn write(&self, out: &mut Vec<u8>, revision: Option<u64>) {
+        self.write_range(out, 0, self.body.len(), revision);
+    }
+
+    /// Appends the bytes of `metadata` alone.
+    pub(super) fn write_metadata(&self, out: &mut Vec<u8>, revision: Option<u64>) {
+        self.write_range(
+            out,
+            self.metadata.start as usize,
+            self.metadata.end as usize,
+            revision,
+        );
+    }
+
+    fn write_range(&self, out: &mut Vec<u8>, start: usize, end: usize, revision: Option<u64>) {
+        match revision {
+            Some(revision) if revision != self.revision => {
+                out.extend_from_slice(&self.body[start..self.version.start as usize]);
+                out.extend_from_slice(revision.to_string().as_bytes());
+                out.extend_from_slice(&self.body[self.version.end as usize..end]);
+            }
+            _ => out.extend_from_slice(&self.body[start..end]),
+        }
+    }
+
+    /// Parses the object, including the kind and apiVersion that built-in ones are stored without.
+    pub(super) fn to_value(&self, resource: &Resource) -> json::Object {
+        let mut value = json::Object::new();
+        value.insert("kind".into(), resource.kind.clone().into());
+        value.insert("apiVersion".into(), resource.api_version().into());
+        // What `encode` wrote always parses; an empty object is better than a panic if it ever did not.
+        let stored: json::Object = serde_json::from_slice(&self.body).unwrap_or_default();
+        value.extend(
+            stored
+                .into_iter()
+                .filter(|(k, _)| k != "kind" && k != "apiVersion"),
+        );
+        value
+    }
+}
+
+/// The bytes under construction, and where metadata and resourceVersion come to lie in them.
+#[derive(Default)]
+struct Body {
+    out: Vec<u8>,
+    metadata: Range<u32>,
+    version: Range<u32>,
+}
+
+impl Body {
+    fn builtin(&mut self, value: &json::Object, metadata: &json::Object, revision: u64) {
+        self.out.push(b'{');
+        let order = METADATA_ORDER
+            .iter()
+            .copied()
+            .filter(|name| match metadata.get(*name) {
+                _ if *name == "resourceVersion" => true,
+                None | Some(Value::Null) => false,
+                Some(Value::String(text)) => !text.is_empty(),
+                Some(Value::Array(items)) => !items.is_empty(),
+                Some(Value::Object(members)) => !members.is_empty(),
+                Some(_) => true,
+            });
+        self.metadata(metadata, order, revision);
+        for (name, member) in value {
+            match (name.as_str(), member) {
+                ("kind" | "apiVersion" | "metadata", _)
+                | ("spec" | "status" | "data", Value::Null) => {}
+                ("data" | "binaryData" | "stringData", _) => {
+                    self.name(name);
+                    write_sorted(&mut self.out, member);
+                }
+                _ => {
+                    self.name(name);
+                    json::write(&mut self.out, member);
+                }
+            }
+        }
+        self.out.push(b'}');
+    }
+
+    fn custom(
+        &mut self,
+        resource: &Resource,
+        value: &json::Object,
+        metadata: &json::Object,
+        revision: u64,
+    ) {
+        let mut names: Vec<&str> = value.keys().map(String::as_str).collect();
+        names.extend(["apiVersion", "kind", "metadata"]);
+        names.sort_unstable();
+        names.dedup();
+        self.out.push(b'{');
+        for name in names {
+            match name {
+                "apiVersion" => {
+                    self.name(name);
+                    json::write_str(&mut self.out, &resource.api_version());
+                }
+                "kind" => {
+                    self.name(name);
+                    json::write_str(&mut self.out, &resource.kind);
+                }
+                "metadata" => {
+                    let mut members: Vec<&str> = metadata.keys().map(String::as_str).collect();
+                    members.push("resourceVersion");
+                    members.sort_unstable();
+                    members.dedup();
+                    self.metadata(metadata, members.into_iter(), revision);
+                }
+                _ => {
+                    self.name(name);
+                    write_sorted(&mut self.out, value.get(name).unwrap_or(&Value::Null));
+                }
+            }
+        }
+        self.out.push(b'}');
+    }
+
+    fn metadata<'a>(
+        &mut self,
+        metadata: &json::Object,
+        order: impl Iterator<Item = &'a str>,
+        revision: u64,
+    ) {
+        self.name("metadata");
+        let start = self.here();
+        self.out.push(b'{');
+        for name in order {
+            if name == "resourceVersion" {
+                // 0 stands for an object that was never stored: a dry run shows no version.
+                if revision > 0 {
+                    self.name(name);
+                    self.out.push(b'"');
+                    let start = self.here();
+                    self.out.extend_from_slice(revision.to_string().as_bytes());
+                    self.version = start..self.here();
+                    self.out.push(b'"');
+                }
+                continue;
+            }
+            let Some(member) = metadata.get(name) else {
+                continue;
+            };
+            self.name(name);
+            match name {
+                "labels" | "annotations" => write_sorted(&mut self.out, member),
+                "managedFields" | "ownerReferences" => json::write(&mut self.out, member),
+                _ => write_sorted(&mut self.out, member),
+            }
+        }
+        self.out.push(b'}');
+        self.metadata = start..self.here();
+    }
+
+    /// Writes the name of a member, and the comma before it where one is due.
+    fn name(&mut self, name: &str) {
+        if self.out.last() != Some(&b'{') {
+            self.out.push(b',');
+        }
+        json::write_str(&mut self.out, name);
+        self.out.push(b':');
+    }
+
+    fn here(&self) -> u32 {
+        // Request bodies end at 3 MiB, so that objects stay far below 4 GiB.
+        u32::try_from(self.out.len()).unwrap_or(u32::MAX)
+    }
+}
+
+/// Writes with the keys of all maps sorted, as Go writes maps.
+fn write_sorted(out: &mut Vec<u8>, value: &Value) {
+    match value {
+        Value::Object(members) => {
+            let mut members: Vec<_> = members.iter().collect();
+            members.sort_unstable_by_key(|(name, _)| *name);
+            out.push(b'{');
+            for (i, (name, member)) in members.into_iter().enumerate() {
+                if i > 0 {
+                    out.push(b',');
+                }
+                json::write_str(out, name);
+                out.push(b':');
+                write_sorted(out, member);
+            }
+            out.push(b'}');
+        }
+        Value::Array(items) => {
+            out.push(b'[');
+            for (i, item) in items.iter().enumerate() {
+                if i > 0 {
+                    out.push(b',');
+                }
+                write_sorted(out, item);
+            }
+            out.push(b']');
+        }
+        scalar => json::write(out, scalar),
+    }
+}
+
+/// Puts the members of ObjectMeta into the order of the Go struct, for custom objects shown as metadata only.
+pub(super) fn order_metadata(metadata: &json::Object) -> json::Object {
+    METADATA_ORDER
+        .iter()
+        .filter_map(|name| {
+            metadata
+                .get(*name)
+                .map(|member| ((*name).to_owned(), member.clone()))
+        })
+        .collect()
+}

@@ -1,0 +1,1 @@
+//! Scenarios over the whole core with virtual time.

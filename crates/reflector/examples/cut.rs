@@ -4,9 +4,10 @@
 //! scale, for serde_json skipping the same document.
 #![allow(clippy::print_stdout)]
 
-use std::{error::Error, time::Instant};
+use std::{error::Error, io::Write, time::Instant};
 
-use reflector::wire::{Limits, ListCutter};
+use flate2::{Compression, write::GzEncoder};
+use reflector::wire::{Inflate, Limits, ListCutter};
 use serde::de::IgnoredAny;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -30,6 +31,22 @@ fn main() -> Result<(), Box<dyn Error>> {
         })?;
         report(&format!("cut in chunks of {} KiB, {count} items", chunk >> 10), body.len(), best);
     }
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(&body)?;
+    let packed = encoder.finish()?;
+    let inflated = best(rounds, || {
+        let (mut inflate, mut cutter) =
+            (Inflate::new(), ListCutter::<IgnoredAny>::new(None, Limits::default()));
+        let mut items = Vec::new();
+        inflate.push(&packed, |plain| {
+            items.clear();
+            cutter.push(plain, &mut items)
+        })?;
+        inflate.finish()?;
+        cutter.finish()?;
+        Ok(())
+    })?;
+    report("gunzip and cut", body.len(), inflated);
     let skipped = best(rounds, || {
         serde_json::from_slice::<IgnoredAny>(&body)?;
         Ok(())

@@ -163,10 +163,10 @@ where
                 Order::Reopen(options) => self.second = Second::Reopen(self.watch(options)),
                 Order::Close => self.main = Main::None,
                 Order::CloseSecond => self.second = Second::None,
-                Order::BeginReplace { reason, method } => {
+                Order::BeginReplace { reason, method, history } => {
                     self.metrics.sync(reason);
                     debug!(reason = reason.as_str(), ?method, "reading the collection");
-                    self.store.begin_replace();
+                    self.store.begin_replace(history);
                 }
                 Order::CommitReplace { version } => self.commit(version.as_ref()),
                 Order::AbandonReplace => self.store.abandon_replace(),

@@ -127,7 +127,7 @@ impl<K> Object<K> {
     ///
     /// [`InvalidObject`] if it is not one JSON object, or its metadata is unusable. Whether the rest fits `K` is not
     /// looked at.
-    pub fn from_json(json: impl AsRef<[u8]>) -> Result<Self, InvalidObject> {
+    pub fn from_json(json: impl AsRef<[u8]>) -> Result<Self, Box<InvalidObject>> {
         wire::json::meta::object_from_json(json.as_ref())
     }
 

@@ -106,17 +106,19 @@ impl Session<'_> {
             }
         });
         let reflector = builder.start();
-        let ready = reflector.ready();
-        tokio::pin!(ready);
-        let ready = loop {
+        loop {
             tokio::select! {
-                ready = &mut ready => break ready,
+                // What went wrong before is told before.
+                biased;
                 Some(report) = told.recv() => {
                     output::note(&format!("reflector: {report}; trying again in {}", seconds(report.retry_in)));
                 }
+                ready = reflector.ready() => {
+                    ready.map_err(|error| self.blocked(&error))?;
+                    break;
+                }
             }
-        };
-        ready.map_err(|error| self.blocked(&error))?;
+        }
         let cache = reflector.stop().await;
         if cache.is_empty() && self.printer().is_for_people() {
             output::note(&format!("No {} found{}.", self.resource.qualified(), self.place()));

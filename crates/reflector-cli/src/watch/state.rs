@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Instant};
 
-use jiff::Zoned;
+use jiff::{Timestamp, tz::TimeZone};
 use reflector::protocol::{Class, ErrorReport, Phase, Status};
 
 use crate::{
@@ -54,7 +54,7 @@ impl Teller {
             _ => "stale",
         };
         let since = match (self.connected, self.trouble) {
-            (true, None) => format!(", stale since {}", Zoned::now().strftime("%H:%M:%S")),
+            (true, None) => format!(", stale since {}", Timestamp::now().to_zoned_datetime(TimeZone::system()).strftime("%H:%M:%S")),
             _ => String::new(),
         };
         // `stale, stale since` says it twice.

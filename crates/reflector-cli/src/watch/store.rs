@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use reflector::{Change, Delta, ResourceVersion, Store, StoreError, store::CacheWriter};
+use reflector::{Change, Delta, ResourceVersion, Store, StoreError, protocol::History, store::CacheWriter};
 
 use super::queue::Queue;
 
@@ -26,8 +26,8 @@ impl<K: Send + 'static> Store<K> for Feed<K> {
         Ok(())
     }
 
-    fn begin_replace(&mut self) {
-        self.cache.begin_replace();
+    fn begin_replace(&mut self, history: History) {
+        self.cache.begin_replace(history);
     }
 
     fn stage(&mut self, changes: Vec<Change<K>>) -> Result<(), StoreError> {

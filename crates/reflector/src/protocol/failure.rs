@@ -128,6 +128,8 @@ impl Failure {
             (403, _) => Class::Forbidden,
             (404, _) => Class::Absent,
             (405, _) => Class::NotSupported,
+            // A proxy's, or the server's, patience was over: nothing is wrong with the request.
+            (408, _) => Class::Server,
             // The version came from the server, so this can only be another server, or another kind of one.
             (400 | 500, _) if self.says_that_the_version_is_unreadable() => Class::Expired,
             (500, "InternalError" | "") => Class::Internal,
@@ -286,10 +288,13 @@ pub struct ErrorReport {
 mod tests {
     use super::*;
 
+    /// Code, reason, message, causes, and the class they make.
+    type Case = (u16, &'static str, &'static str, &'static [(&'static str, &'static str)], Class);
+
     #[test]
     fn reasons_and_codes_make_the_class() {
         let none: [(&str, &str); 0] = [];
-        let cases: &[(u16, &str, &str, &[(&str, &str)], Class)] = &[
+        let cases: &[Case] = &[
             (410, "Expired", "too old", &[], Class::Expired),
             (410, "Gone", "", &[], Class::Expired),
             (410, "", "from a proxy", &[], Class::Expired),
@@ -306,6 +311,7 @@ mod tests {
             (400, "BadRequest", "", &[], Class::Mistake),
             (406, "NotAcceptable", "", &[], Class::Mistake),
             (422, "Invalid", "", &[], Class::Mistake),
+            (408, "", "", &[], Class::Server),
             (500, "InternalError", "", &[], Class::Internal),
             (500, "", "", &[], Class::Internal),
             (500, "resourceVersion", "resourceVersion: Invalid value: \"abc\"", &[], Class::Expired),

@@ -39,7 +39,7 @@ pub use backoff::BackoffOptions;
 pub use failure::{Class, ErrorReport, Failure, FailureKind};
 pub use machine::{Deadline, EventKind, Machine};
 pub use options::{InitialRead, Options};
-pub use order::{CheckResult, Disposition, Order, SyncMethod, SyncReason};
+pub use order::{CheckResult, Disposition, History, Order, SyncMethod, SyncReason};
 pub use revision::Revision;
 pub use status::{Counts, Phase, Status, Streaming};
 

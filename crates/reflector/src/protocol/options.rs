@@ -79,20 +79,26 @@ impl Options {
     /// The options within the bounds in which nothing can become a hot loop.
     pub(super) fn bounded(mut self) -> Self {
         let second = Duration::from_secs(1);
-        self.backoff.first = self.backoff.first.max(Duration::from_millis(10));
-        self.backoff.cap = self.backoff.cap.max(self.backoff.first);
+        // "Never" is often written as `Duration::MAX`, and times are added up.
+        let far = |duration: Duration| duration.min(FAR);
+        self.backoff.first = far(self.backoff.first.max(Duration::from_millis(10)));
+        self.backoff.cap = far(self.backoff.cap.max(self.backoff.first));
         self.idle_limit = self.idle_limit.max(second);
-        self.initial_deadline = self.initial_deadline.max(second);
-        self.slow_retry = self.slow_retry.max(second);
-        self.poll_interval = self.poll_interval.max(second);
-        self.watch_timeout.0 = self.watch_timeout.0.max(second);
+        self.initial_deadline = far(self.initial_deadline.max(second));
+        self.slow_retry = far(self.slow_retry.max(second));
+        self.poll_interval = far(self.poll_interval.max(second));
+        self.streaming_probe_after = far(self.streaming_probe_after);
+        self.watch_timeout.0 = far(self.watch_timeout.0.max(second));
         // RF-5: a maximum below the minimum is raised to it, and the randomness is gone.
-        self.watch_timeout.1 = self.watch_timeout.1.max(self.watch_timeout.0);
-        self.resync_every = self.resync_every.map(|every| every.max(second));
-        self.relist_every = self.relist_every.map(|every| every.max(second));
+        self.watch_timeout.1 = far(self.watch_timeout.1.max(self.watch_timeout.0));
+        self.resync_every = self.resync_every.map(|every| far(every.max(second)));
+        self.relist_every = self.relist_every.map(|every| far(every.max(second)));
         self
     }
 }
+
+/// A hundred years.
+const FAR: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 impl Default for Options {
     fn default() -> Self {

@@ -32,6 +32,8 @@ pub enum Order {
         reason: SyncReason,
         /// How it is read.
         method: SyncMethod,
+        /// Whether versions still mean what they meant.
+        history: History,
     },
     /// Make the staged objects the content of the store.
     CommitReplace {
@@ -107,6 +109,16 @@ impl SyncReason {
             Self::Store => "store",
         }
     }
+}
+
+/// Whether a collection that is read anew has the same history as the copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum History {
+    /// It was asked for as *not older than* the copy: an object with the same uid and version is the same.
+    Same,
+    /// The copy's version was of no use: etcd may have been restored from a backup, and versions may have been given
+    /// out a second time (kubernetes#107457). An object with the same uid and version may still be another state.
+    Unknown,
 }
 
 /// How a collection is read from scratch.

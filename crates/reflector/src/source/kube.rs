@@ -218,8 +218,8 @@ impl<K> KubeListWatch<K> {
         list: bool,
     ) -> Result<Response<Body>, Failure> {
         let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
-        let mut request = Request::get(format!("{}?{query}", self.path))
-            .header(header::ACCEPT, self.accept(list));
+        let mut request =
+            Request::get(format!("{}?{query}", self.path)).header(header::ACCEPT, self.accept(list));
         if self.compression {
             request = request.header(header::ACCEPT_ENCODING, "gzip");
         }
@@ -253,7 +253,7 @@ impl<K: Send + 'static> ListWatch<K> for KubeListWatch<K> {
 
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream<K>, Failure> {
         let response = self.send(options.parameters(), false).await?;
-        let cutter = WatchCutter::<K>::new(Some(&self.types), self.limits);
+        let cutter = WatchCutter::<K>::new(Some(self.types.clone()), self.limits);
         let body = plain(response, &self.target);
         Ok(stream::try_unfold(Some((body, cutter)), |state| async move {
             let Some((mut body, mut cutter)) = state else { return Ok(None) };

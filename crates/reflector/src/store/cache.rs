@@ -16,7 +16,10 @@ use super::{
     Change, Delta, Replaced, Store, StoreError,
     staging::{Entry, KeyRef, Objects, pairs},
 };
-use crate::{Object, ObjectKey, ResourceVersion, protocol::Revision};
+use crate::{
+    Object, ObjectKey, ResourceVersion,
+    protocol::{History, Revision},
+};
 
 /// A handle for reading. Clones are cheap and read the same content.
 ///
@@ -54,6 +57,7 @@ impl<K> Cache<K> {
             objects: Objects::new(),
             version: None,
             staged: Objects::new(),
+            history: History::Same,
             regressions: 0,
         };
         (Self { shared }, writer)
@@ -192,6 +196,8 @@ pub struct CacheWriter<K> {
     version: Option<ResourceVersion>,
     /// What has come of a list that is under way.
     staged: Objects<K>,
+    /// What that list has to do with the content.
+    history: History,
     regressions: u64,
 }
 
@@ -302,7 +308,7 @@ impl<K> CacheWriter<K> {
                 }
                 // The same revision is the same object: it is shared, and causes nothing later.
                 let held =
-                    self.objects.get(&entry.key()).filter(|held| held.0.same_revision(&entry.0)).cloned();
+                    self.objects.get(&entry.key()).filter(|held| self.is_same(&held.0, &entry.0)).cloned();
                 self.staged.insert(held.unwrap_or(entry));
             }
             Change::Delete(last) => {
@@ -313,6 +319,10 @@ impl<K> CacheWriter<K> {
                 }
             }
         }
+    }
+
+    fn is_same(&self, held: &Object<K>, new: &Object<K>) -> bool {
+        held.same_revision(new) && (self.history == History::Same || held.json() == new.json())
     }
 
     fn advance(&mut self, version: Option<&ResourceVersion>) {
@@ -342,7 +352,8 @@ impl<K: 'static> Store<K> for CacheWriter<K> {
         Ok(())
     }
 
-    fn begin_replace(&mut self) {
+    fn begin_replace(&mut self, history: History) {
+        self.history = history;
         self.staged = Objects::new();
     }
 

@@ -5,7 +5,7 @@
 mod cache;
 mod staging;
 
-use crate::{Object, ResourceVersion};
+use crate::{Object, ResourceVersion, protocol::History};
 
 pub use cache::{Cache, CacheWriter, Iter, Snapshot};
 
@@ -101,7 +101,7 @@ impl StoreError {
 ///
 /// ```
 /// use std::collections::BTreeMap;
-/// use reflector::{Change, Object, ObjectKey, ResourceVersion, Store, StoreError};
+/// use reflector::{Change, Object, ObjectKey, ResourceVersion, Store, StoreError, protocol::History};
 ///
 /// /// Knows only which objects there are.
 /// #[derive(Default)]
@@ -121,7 +121,7 @@ impl StoreError {
 ///         put(&mut self.held, changes);
 ///         Ok(())
 ///     }
-///     fn begin_replace(&mut self) { self.staged.clear(); }
+///     fn begin_replace(&mut self, _: History) { self.staged.clear(); }
 ///     fn stage(&mut self, changes: Vec<Change<K>>) -> Result<(), StoreError> {
 ///         put(&mut self.staged, changes);
 ///         Ok(())
@@ -143,7 +143,9 @@ pub trait Store<K>: Send + 'static {
     -> Result<(), StoreError>;
 
     /// Opens an empty staging area; an older one is dropped.
-    fn begin_replace(&mut self);
+    ///
+    /// Where the history is [`History::Unknown`], equal versions do not prove equal objects.
+    fn begin_replace(&mut self, history: History);
 
     /// Puts changes into the staging area.
     ///

@@ -88,15 +88,22 @@ impl Inflate {
     ///
     /// # Errors
     ///
-    /// [`WireError::Truncated`] if the last member is not complete, or the error of an earlier [`push`](Self::push).
+    /// [`WireError::Truncated`] if the last member is not complete, [`WireError::Gzip`] if its checksum (the last
+    /// eight bytes) does not fit or is not complete, or the error of an earlier [`push`](Self::push).
     pub fn finish(mut self) -> Result<(), WireError> {
         if let Some(error) = self.failed {
             return Err(error);
         }
-        if self.taken == 0 || self.decoder.try_finish().is_ok() {
+        if self.taken == 0 {
             return Ok(());
         }
-        Err(WireError::Truncated { offset: self.taken, pending: 0, what: "gzip member" })
+        match self.decoder.try_finish() {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                Err(WireError::Truncated { offset: self.taken, pending: 0, what: "gzip member" })
+            }
+            Err(_) => Err(self.fail("the last member's checksum is missing or wrong")),
+        }
     }
 
     fn give<E: From<WireError>>(&mut self, out: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {

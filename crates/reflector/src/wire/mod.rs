@@ -117,7 +117,7 @@ pub enum ListItem<K> {
     /// An object with a name. Whether its body fits `K` shows in [`Object::get`].
     Object(Object<K>),
     /// An object that cannot be kept, since its own metadata is unusable. The rest of the list is not touched by it.
-    Invalid(InvalidObject),
+    Invalid(Box<InvalidObject>),
 }
 
 impl<K> fmt::Debug for ListItem<K> {
@@ -163,9 +163,9 @@ pub enum WatchEvent<K> {
         initial_events_end: bool,
     },
     /// The server ends the watch, and says why.
-    Error(Status),
+    Error(Box<Status>),
     /// An event of a known type whose object cannot be kept; see [`InvalidObject::event`].
-    Invalid(InvalidObject),
+    Invalid(Box<InvalidObject>),
     /// An event of a type that this crate does not know; at most 64 characters of it.
     Unknown(String),
 }

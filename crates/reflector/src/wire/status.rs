@@ -187,7 +187,8 @@ impl Raw {
             b"reason" => self.reason = short_line(&leaf(json).into_text(), 128),
             b"message" => self.message = leaf(json).into_text(),
             b"code" => {
-                self.code = integer(&leaf(json)).and_then(|n| u16::try_from(n).ok()).unwrap_or_default()
+                let code = integer(&leaf(json)).and_then(|code| u16::try_from(code).ok());
+                self.code = code.unwrap_or_default();
             }
             b"metadata" => {
                 if let Ok(RawMetadata { r#continue }) = serde_json::from_slice(json) {
@@ -307,7 +308,7 @@ fn half_text(json: &[u8]) -> String {
     let text = text.trim_end_matches('\u{fffd}');
     // The last escape may be cut as well.
     let whole = match text.rfind('\\') {
-        Some(at) if text.len() - at < 6 => &text[..at],
+        Some(at) if text.len() - at < 6 => text[..at].trim_end_matches('\\'),
         _ => text,
     };
     leaf(format!("{whole}\"").as_bytes()).into_text()

@@ -1,9 +1,9 @@
 //! Reading the collection by a streaming list (KEP-3157): a watch that sends the state first.
 
-use super::{Machine, Next, State};
+use super::{Machine, Next, State, after};
 use crate::{
     ResourceVersion,
-    protocol::{Class, Failure, FailureKind, Order, Streaming, SyncMethod, SyncReason, Time, Verb},
+    protocol::{Class, Failure, FailureKind, Options, Order, Streaming, SyncMethod, SyncReason, Time, Verb},
     source::{VersionMatch, WatchOptions},
 };
 
@@ -11,11 +11,13 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Initial {
     pub(super) reason: SyncReason,
-    /// When the last event came, or the stream opened, or the request was made.
-    pub(super) last: Time,
+    /// When the last sign of progress came, or the stream opened, or the request was made.
+    last: Time,
     /// When the request was made.
     since: Time,
     opened: bool,
+    /// A plain bookmark came: the server believes the initial events to be over.
+    live: bool,
     /// The life of the watch that it becomes.
     timeout: Time,
 }
@@ -26,18 +28,19 @@ const STREAM_FAILURES_MAX: u32 = 3;
 impl Machine {
     /// WL-2: the version is unset at first, and the last one seen later, which the server never calls too old.
     pub(super) fn begin_initial(&mut self, now: Time, reason: SyncReason) {
-        self.orders.push_back(Order::BeginReplace { reason, method: SyncMethod::Streaming });
+        self.begin_replace(reason, SyncMethod::Streaming);
         let timeout = self.draw_watch_timeout();
         self.counts.watches += 1;
         self.orders.push_back(Order::Watch(WatchOptions {
             selection: self.options.selection.clone(),
-            version: self.floor(),
+            version: self.wanted_version(),
             version_match: Some(VersionMatch::NotOlderThan),
             send_initial_events: Some(true),
             bookmarks: true,
             timeout: Some(timeout),
         }));
-        self.state = State::Initial(Initial { reason, last: now, since: now, opened: false, timeout });
+        self.state =
+            State::Initial(Initial { reason, last: now, since: now, opened: false, live: false, timeout });
     }
 
     /// The end bookmark: what is staged is the collection as of `version`, and the stream goes on as the watch (WL-4).
@@ -60,7 +63,8 @@ impl Machine {
         let reason = initial.reason;
         let class = failure.class();
         match class {
-            Class::Expired | Class::TooLarge if !self.cycle.version_dropped => {
+            // Without a version there is nothing to give up: below it counts as a failure that may pass.
+            Class::Expired | Class::TooLarge if self.floor().is_some() => {
                 self.version_unavailable = true;
                 self.cycle.version_dropped = true;
                 self.fail_at_once(now, Verb::Watch, failure, class);
@@ -77,18 +81,25 @@ impl Machine {
             Class::Transport if !initial.opened => {
                 self.fail(now, Verb::Watch, failure, class, Next::Sync(reason));
             }
-            Class::Transport | Class::Malformed | Class::Server | Class::Internal
-                if self.cycle.streams_failed + 1 < STREAM_FAILURES_MAX && !initial.refused(&failure) =>
+            Class::Expired
+            | Class::TooLarge
+            | Class::Transport
+            | Class::Malformed
+            | Class::Server
+            | Class::Internal
+                if self.cycle.streams_failed + 1 < STREAM_FAILURES_MAX
+                    && !initial.refused(&failure, class) =>
             {
                 self.cycle.streams_failed += 1;
                 self.fail(now, Verb::Watch, failure, class, Next::Sync(reason));
             }
             _ => {
                 self.cycle.streams_failed = 0;
+                self.fallback_unproven = matches!(class, Class::Transport | Class::Silent);
                 if class == Class::NotSupported {
                     self.unwatchable_until = Some(now + self.options.streaming_probe_after);
                 }
-                self.report_fallback(now, failure, class, reason);
+                self.report_fallback(now, &failure, class, reason);
             }
         }
     }
@@ -100,24 +111,25 @@ impl Machine {
         let reason = initial.reason;
         let failure =
             Failure::malformed("the stream ended without the bookmark that ends the initial events");
-        self.report_fallback(now, failure, Class::Malformed, reason);
+        self.report_fallback(now, &failure, Class::Malformed, reason);
     }
 
     pub(super) fn initial_is_silent(&mut self, now: Time) {
         let State::Initial(initial) = &self.state else { return };
         let reason = initial.reason;
-        self.fallback_unproven = !initial.opened;
-        self.orders.push_back(Order::Close);
-        let limit = self.options.initial_deadline;
+        let opened = initial.opened;
+        let (quiet, life) = (now.saturating_sub(initial.last), now.saturating_sub(initial.since));
         let failure = Failure::deadline(format!(
-            "no event for {limit:?}, and no bookmark that ends the initial events"
+            "no initial event for {quiet:?}, and no bookmark that ends them for {life:?}"
         ));
-        self.report_fallback(now, failure, Class::Silent, reason);
+        self.orders.push_back(Order::Close);
+        self.fallback_unproven = !opened;
+        self.report_fallback(now, &failure, Class::Silent, reason);
     }
 
-    fn report_fallback(&mut self, now: Time, failure: Failure, class: Class, reason: SyncReason) {
+    fn report_fallback(&mut self, now: Time, failure: &Failure, class: Class, reason: SyncReason) {
         self.fail_at_once(now, Verb::Watch, failure.clone(), class);
-        self.fall_back(now, &failure, reason);
+        self.fall_back(now, failure, reason);
     }
 
     /// Until when the streaming list is worth waiting for.
@@ -136,8 +148,29 @@ impl Initial {
         self.last = now;
     }
 
+    /// When to give up: nothing comes any more, or the server does not keep the timeout that it was told.
+    pub(super) fn deadline(&self, options: &Options) -> Option<Time> {
+        let silence = after(self.last, options.initial_deadline);
+        let end = after(self.since, self.timeout.saturating_add(options.deadline_margin));
+        silence.into_iter().chain(end).min()
+    }
+
+    /// Something came. Only what can be an initial event is progress: a server that ignores the parameter may be busy
+    /// with changes for ever (K5), and after a plain bookmark it will hardly send more of the state.
+    pub(super) fn progress(&mut self, now: Time, initial: bool) {
+        self.opened = true;
+        if initial && !self.live {
+            self.last = now;
+        }
+    }
+
+    pub(super) fn plain_bookmark(&mut self) {
+        self.opened = true;
+        self.live = true;
+    }
+
     /// An ERROR event of the server's own, in an open stream: it knows the request and will not serve it.
-    fn refused(&self, failure: &Failure) -> bool {
-        matches!(failure.kind(), FailureKind::Refused { .. }) && self.opened
+    fn refused(&self, failure: &Failure, class: Class) -> bool {
+        matches!(failure.kind(), FailureKind::Refused { .. }) && class != Class::Expired && self.opened
     }
 }

@@ -1,6 +1,6 @@
 //! Reading the collection by LIST, page by page.
 
-use super::{Cycle, Deadline, Machine, Next, State};
+use super::{Cycle, Deadline, Machine, Next, State, is_zero};
 use crate::{
     ResourceVersion,
     protocol::{Class, Failure, InitialRead, Order, Streaming, SyncMethod, SyncReason, Time, Verb},
@@ -27,7 +27,7 @@ const PAGE_FAILURES_MAX: u32 = 3;
 impl Machine {
     /// Asks for the first page.
     pub(super) fn begin_list(&mut self, now: Time, reason: SyncReason) {
-        self.orders.push_back(Order::BeginReplace { reason, method: SyncMethod::List });
+        self.begin_replace(reason, SyncMethod::List);
         let options = self.first_page();
         self.ask_page(now, Listing { reason, options, version: None, failures: 0, heard: now });
     }
@@ -36,13 +36,8 @@ impl Machine {
     /// version with a limit and without a match means *exactly* that version; and where the version had to be given up,
     /// the list stays paged (RF-24 would ask for everything at once).
     fn first_page(&self) -> ListOptions {
-        let version = match self.floor() {
-            None if self.options.initial_read == InitialRead::Any && !self.version_unavailable => {
-                ResourceVersion::new("0")
-            }
-            floor => floor,
-        };
-        let specific = version.as_ref().is_some_and(|v| v.to_string() != "0");
+        let version = self.wanted_version();
+        let specific = version.as_ref().is_some_and(|v| !is_zero(v));
         // A specific version is served from the watch cache only if it is not paged (on servers before 1.34).
         let paged = !self.cycle.unpaged && (!specific || self.cache_off);
         ListOptions {
@@ -52,6 +47,17 @@ impl Machine {
             limit: self.options.page_size.filter(|_| paged),
             continue_token: None,
             timeout: None,
+        }
+    }
+
+    /// The version with which the collection is read. "Any" is for the very first read: once a version was seen, nothing
+    /// older is taken (K14).
+    pub(super) fn wanted_version(&self) -> Option<ResourceVersion> {
+        match self.floor() {
+            None if self.options.initial_read == InitialRead::Any && !self.version_unavailable => {
+                ResourceVersion::new("0")
+            }
+            floor => floor,
         }
     }
 
@@ -71,14 +77,19 @@ impl Machine {
         version: Option<ResourceVersion>,
         continue_token: Option<String>,
     ) {
-        let State::Listing(mut list) = std::mem::replace(&mut self.state, State::Created) else { return };
-        let first = list.options.continue_token.is_none();
-        if first {
+        let Some(mut list) = self.take_listing() else { return };
+        let continue_token = continue_token.filter(|token| !token.is_empty());
+        if list.options.continue_token.is_none() {
             list.version = version;
-            let zero = list.options.version.as_ref().is_some_and(|v| v.to_string() == "0");
+            let zero = list.options.version.as_ref().is_some_and(is_zero);
             self.cache_off |= zero && continue_token.is_some();
         }
         self.last_contact = Some(now);
+        if continue_token.is_some() && continue_token == list.options.continue_token {
+            // It would go on for ever, at full speed.
+            let failure = Failure::malformed("the server ignores its own continue token");
+            return self.token_useless(now, failure, Class::Malformed, list.reason);
+        }
         if let Some(token) = continue_token {
             // PG-2: the version and its match belong to the first page only; the selection to every page.
             list.options.version = None;
@@ -92,6 +103,12 @@ impl Machine {
             return self.begin_list(now, list.reason);
         }
         self.commit(now, list.version);
+        if self.version.is_none() {
+            // The watch cannot begin where the list ended, so what is deleted in between would stay for ever (D32).
+            // The watch makes it fast, and lists at an interval make it right.
+            let at = now + self.options.poll_interval;
+            self.next_verify = Some(self.next_verify.map_or(at, |verify| verify.min(at)));
+        }
         if self.is_watchable(now) {
             self.begin_watch(now);
         } else {
@@ -100,9 +117,20 @@ impl Machine {
         }
     }
 
+    /// The list under way; whoever takes it puts a new state in its place.
+    fn take_listing(&mut self) -> Option<Listing> {
+        match std::mem::replace(&mut self.state, State::Created) {
+            State::Listing(list) => Some(list),
+            other => {
+                self.state = other;
+                None
+            }
+        }
+    }
+
     /// A page did not come, or not whole.
     pub fn handle_list_failed(&mut self, now: Time, failure: Failure) {
-        let State::Listing(mut list) = std::mem::replace(&mut self.state, State::Created) else { return };
+        let Some(mut list) = self.take_listing() else { return };
         let class = failure.class();
         let first = list.options.continue_token.is_none();
         if self.fallback_unproven && matches!(class, Class::Transport | Class::Silent) {
@@ -111,14 +139,17 @@ impl Machine {
             self.streaming = Streaming::Unknown;
         }
         match class {
-            Class::Expired if !first => self.token_expired(now, failure, list.reason),
-            Class::Expired | Class::TooLarge => self.version_refused(now, failure, class, list.reason),
+            Class::Expired if !first => self.token_useless(now, failure, class, list.reason),
+            Class::Expired | Class::TooLarge if list.options.version.is_some() => {
+                self.version_refused(now, failure, class, list.reason);
+            }
             Class::Mistake if !first && !self.cycle.restarted => {
-                self.token_expired(now, failure, list.reason)
+                self.token_useless(now, failure, class, list.reason);
             }
             Class::Absent => self.fail(now, Verb::List, failure, class, Next::Sync(list.reason)),
             _ => {
-                list.failures += 1;
+                // Overload is nobody's fault, and beginning again would only add to it.
+                list.failures += u32::from(!matches!(class, Class::Throttled | Class::Unavailable));
                 // What was staged of a page that came in part is simply staged again.
                 let next = if first || list.failures >= PAGE_FAILURES_MAX {
                     Next::Sync(list.reason)
@@ -132,24 +163,22 @@ impl Machine {
 
     /// A continue token expired: begin again, once; then ask for everything at once (PG-4, K6). The token for an
     /// inconsistent rest that the 410 carries is never used: it would splice two states.
-    fn token_expired(&mut self, now: Time, failure: Failure, reason: SyncReason) {
+    fn token_useless(&mut self, now: Time, failure: Failure, class: Class, reason: SyncReason) {
         let Cycle { restarted, unpaged, .. } = self.cycle;
         if restarted && unpaged {
             self.cycle = Cycle::default();
-            return self.fail(now, Verb::List, failure, Class::Expired, Next::Sync(reason));
+            return self.fail(now, Verb::List, failure, class, Next::Sync(reason));
         }
         self.cycle.unpaged = restarted;
         self.cycle.restarted = true;
-        self.fail_at_once(now, Verb::List, failure, Class::Expired);
+        self.fail_at_once(now, Verb::List, failure, class);
         self.begin_list(now, reason);
     }
 
-    /// The version of the first page is too old or too new: at once again for the most recent state (RF-23), once.
+    /// The version of the first page is too old or too new: at once again for the most recent state (RF-23). Once,
+    /// since that request has no version.
     fn version_refused(&mut self, now: Time, failure: Failure, class: Class, reason: SyncReason) {
         self.version_unavailable = true;
-        if self.cycle.version_dropped {
-            return self.fail(now, Verb::List, failure, class, Next::Sync(reason));
-        }
         self.cycle.version_dropped = true;
         self.fail_at_once(now, Verb::List, failure, class);
         self.begin_list(now, reason);

@@ -12,8 +12,8 @@ use std::{collections::VecDeque, time::Duration};
 
 use self::{initial::Initial, list::Listing, recover::Row, watch::Watching};
 use super::{
-    Class, Counts, ErrorReport, Failure, Options, Order, Phase, Status, Streaming, SyncMethod, SyncReason,
-    Time, Verb, backoff::Backoff, random::Random,
+    Class, Counts, ErrorReport, Failure, History, Options, Order, Phase, Status, Streaming, SyncMethod,
+    SyncReason, Time, Verb, backoff::Backoff, random::Random,
 };
 use crate::ResourceVersion;
 
@@ -73,6 +73,8 @@ pub struct Machine {
     cycle: Cycle,
     backoff: Backoff,
     row: Row,
+    /// A 401 came: fresh credentials are needed before the next request.
+    refresh_due: bool,
     absence: Option<Absence>,
     last_error: Option<ErrorReport>,
     blocked: Option<ErrorReport>,
@@ -163,11 +165,12 @@ impl Machine {
     /// A machine that has not started. The seed makes its jitter; equal seeds and facts make equal orders.
     #[must_use]
     pub fn new(options: Options, seed: u64) -> Self {
+        let options = options.bounded();
         let streaming = if options.streaming { Streaming::Unknown } else { Streaming::Disabled };
         Self {
             random: Random::new(seed),
             backoff: Backoff::new(options.backoff.clone()),
-            options: options.bounded(),
+            options,
             orders: VecDeque::new(),
             state: State::Created,
             version: None,
@@ -179,6 +182,7 @@ impl Machine {
             unwatchable_until: None,
             cycle: Cycle::default(),
             row: Row::default(),
+            refresh_due: false,
             absence: None,
             last_error: None,
             blocked: None,
@@ -222,7 +226,7 @@ impl Machine {
             State::Waiting { until, deadline, .. } => Some((*until, *deadline)),
             State::Listing(list) => limit(list.heard, Deadline::ListIdle),
             State::Initial(initial) => {
-                Some((initial.last + self.options.initial_deadline, Deadline::InitialEvents))
+                initial.deadline(&self.options).map(|at| (at, Deadline::InitialEvents))
             }
             State::Watching(watch) => watch.deadline(&self.options),
         };
@@ -263,7 +267,9 @@ impl Machine {
     pub fn handle_progress(&mut self, now: Time) {
         match &mut self.state {
             State::Listing(list) => list.heard = now,
-            State::Watching(watch) => watch.heard = now,
+            State::Watching(_) => self.watch_is_alive(now),
+            // Bytes alone are no initial event.
+            State::Initial(_) => {}
             _ => return,
         }
         self.last_contact = Some(now);
@@ -271,6 +277,11 @@ impl Machine {
 
     /// An object without usable metadata was passed over. It is neither progress nor an accepted event.
     pub fn handle_invalid(&mut self, now: Time) {
+        match &mut self.state {
+            State::Initial(initial) => initial.progress(now, true),
+            State::Listing(_) | State::Watching(_) => {}
+            _ => return,
+        }
         self.handle_progress(now);
         self.counts.invalid += 1;
     }
@@ -346,10 +357,20 @@ impl Machine {
         self.version.clone().filter(|_| !self.version_unavailable)
     }
 
+    fn begin_replace(&mut self, reason: SyncReason, method: SyncMethod) {
+        let same = self.version.is_none() || self.floor().is_some();
+        let history = if same { History::Same } else { History::Unknown };
+        self.orders.push_back(Order::BeginReplace { reason, method, history });
+    }
+
     /// The store has the whole collection, as of `version`.
     fn commit(&mut self, now: Time, version: Option<ResourceVersion>) {
+        let version = version.filter(|v| !is_zero(v));
         self.orders.push_back(Order::CommitReplace { version: version.clone() });
         self.version = version;
+        if !self.synced {
+            self.next_resync = self.options.resync_every.map(|every| now + every);
+        }
         self.synced = true;
         self.version_unavailable = false;
         self.fallback_unproven = false;
@@ -398,4 +419,9 @@ impl Machine {
 /// `duration` after `at`, or never.
 fn after(at: Time, duration: Duration) -> Option<Time> {
     at.checked_add(duration)
+}
+
+/// "0" is no state that a watch could go on from: it means "any".
+fn is_zero(version: &ResourceVersion) -> bool {
+    version.to_string() == "0"
 }

@@ -13,6 +13,8 @@ pub(super) struct Row {
     class: Option<Class>,
     /// The one immediate retry after a 401 is used up.
     refreshed: bool,
+    /// When it was used last: a server that alternates between 401 and success must not make a hot loop.
+    refreshed_at: Option<Time>,
     /// Watches in a row that were short or unreadable.
     pub(super) short_watches: u32,
     /// Watches in a row whose version was ahead of the server.
@@ -24,14 +26,17 @@ pub(super) struct Row {
 /// A quiet time that ends a window of in-stream 500s (RD-1).
 const INTERNAL_QUIET: Duration = Duration::from_secs(60);
 
+/// The least time between two retries of a 401 that are made at once.
+const REFRESH_SPACING: Duration = Duration::from_secs(60);
+
 /// Nobody wants to be left alone for longer than this, whatever the header says.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(600);
 
 impl Machine {
     /// A request or a stream did what it should: the row of failures is over. The back-off forgets more slowly.
     pub(super) fn succeed(&mut self, now: Time) {
-        let internal = self.row.internal;
-        self.row = Row { internal, ..Row::default() };
+        let Row { internal, refreshed_at, .. } = self.row;
+        self.row = Row { internal, refreshed_at, ..Row::default() };
         self.blocked = None;
         self.last_contact = Some(now);
         self.backoff.healthy(now);
@@ -47,10 +52,13 @@ impl Machine {
             self.orders.push_back(Order::AbandonReplace);
         }
         let wait = self.wait_after(now, &failure, class);
-        if wait.is_zero() && class == Class::Unauthorized {
-            self.orders.push_back(Order::Refresh);
-        }
         self.report(now, verb, failure, class, wait);
+        // The immediate retry of a 401 may well help, so it is not yet a reason to call somebody.
+        if class.needs_somebody() && !wait.is_zero() {
+            self.blocked.clone_from(&self.last_error);
+        }
+        // Whenever it is tried again: the credentials may have been renewed while it waited.
+        self.refresh_due |= class == Class::Unauthorized;
         self.wait(now, wait, next, Deadline::Retry);
     }
 
@@ -62,7 +70,7 @@ impl Machine {
     /// Reads the collection anew because of a failure: at once after a time of health, else after the back-off, so that
     /// no pair of successes and failures makes a hot loop.
     pub(super) fn fail_into_sync(&mut self, now: Time, failure: Failure, class: Class, reason: SyncReason) {
-        if self.backoff.is_fresh(now) {
+        if self.backoff.is_fresh(now) && failure.retry_after().is_none() {
             self.backoff.fail(now);
             self.report(now, Verb::Watch, failure, class, Duration::ZERO);
             self.sync(now, reason);
@@ -74,8 +82,9 @@ impl Machine {
     fn wait_after(&mut self, now: Time, failure: &Failure, class: Class) -> Duration {
         let slow = self.options.slow_retry;
         match class {
-            Class::Unauthorized if !self.row.refreshed => {
+            Class::Unauthorized if self.may_refresh_at_once(now) => {
                 self.row.refreshed = true;
+                self.row.refreshed_at = Some(now);
                 Duration::ZERO
             }
             Class::Mistake => {
@@ -99,13 +108,14 @@ impl Machine {
         let absence = self.absence.get_or_insert(Absence { since: now, deleted: false });
         let since = absence.since;
         if let Some(limit) = self.options.delete_absent_after
+            // A store that never held the collection has nothing to lose, and must not look complete.
+            && self.synced
             && now > since
             && now.saturating_sub(since) >= limit
             && !absence.deleted
         {
             absence.deleted = true;
-            self.orders
-                .push_back(Order::BeginReplace { reason: SyncReason::Absent, method: SyncMethod::List });
+            self.begin_replace(SyncReason::Absent, SyncMethod::List);
             self.orders.push_back(Order::CommitReplace { version: None });
             self.version = None;
         } else {
@@ -115,10 +125,23 @@ impl Machine {
         self.version_unavailable = true;
         let wait = self.wait_after(now, &failure, Class::Absent);
         self.report(now, verb, failure, Class::Absent, wait);
+        self.blocked.clone_from(&self.last_error);
         self.wait(now, wait, Next::Sync(SyncReason::Absent), Deadline::Retry);
     }
 
-    fn report(&mut self, now: Time, verb: Verb, failure: Failure, class: Class, retry_in: Duration) {
+    fn may_refresh_at_once(&self, now: Time) -> bool {
+        let since = self.row.refreshed_at.map(|at| now.saturating_sub(at));
+        !self.row.refreshed && since.is_none_or(|since| since >= REFRESH_SPACING)
+    }
+
+    pub(super) fn report(
+        &mut self,
+        now: Time,
+        verb: Verb,
+        failure: Failure,
+        class: Class,
+        retry_in: Duration,
+    ) {
         self.counts.errors += 1;
         self.row.failures += 1;
         let since = *self.row.since.get_or_insert(now);
@@ -133,10 +156,6 @@ impl Machine {
             first: self.row.class.replace(class) != Some(class),
         };
         self.last_error = Some(report.clone());
-        // The immediate retry of a 401 may well help.
-        if class.needs_somebody() && !(class == Class::Unauthorized && retry_in.is_zero()) {
-            self.blocked = Some(report.clone());
-        }
         self.orders.push_back(Order::Report(report));
     }
 
@@ -146,10 +165,13 @@ impl Machine {
 
     pub(super) fn wait_is_over(&mut self, now: Time) {
         let State::Waiting { next, .. } = std::mem::replace(&mut self.state, State::Created) else { return };
+        if std::mem::take(&mut self.refresh_due) {
+            self.orders.push_back(Order::Refresh);
+        }
         match next {
             Next::Sync(reason) => self.sync(now, reason),
             Next::Page(list) => self.ask_page(now, list),
-            Next::Watch => self.begin_watch(now),
+            Next::Watch => self.resume(now),
         }
     }
 

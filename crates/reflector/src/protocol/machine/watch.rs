@@ -2,7 +2,7 @@
 
 use std::{cmp::Ordering, time::Duration};
 
-use super::{Deadline, EventKind, Machine, Next, State, after};
+use super::{Deadline, EventKind, Machine, Next, State, after, is_zero};
 use crate::{
     ResourceVersion,
     protocol::{
@@ -45,6 +45,7 @@ enum Second {
     /// The same watch again.
     Reopen {
         since: Time,
+        timeout: Duration,
     },
 }
 
@@ -59,10 +60,20 @@ enum Because {
 const SPACING: Duration = Duration::from_secs(1);
 
 impl Watching {
+    /// What the second request is, for tests of the contract.
+    #[cfg(test)]
+    pub(super) fn second_name(&self) -> Option<&'static str> {
+        match self.second {
+            Second::None => None,
+            Second::Check { .. } => Some("check"),
+            Second::Reopen { .. } => Some("reopen"),
+        }
+    }
+
     pub(super) fn deadline(&self, options: &Options) -> Option<(Time, Deadline)> {
         let idle = match self.second {
             Second::None => after(self.heard, options.idle_limit).map(|at| (at, Deadline::WatchIdle)),
-            Second::Check { since, .. } | Second::Reopen { since } => {
+            Second::Check { since, .. } | Second::Reopen { since, .. } => {
                 after(since, options.idle_limit).map(|at| (at, Deadline::Second))
             }
         };
@@ -73,6 +84,16 @@ impl Watching {
 }
 
 impl Machine {
+    /// Watches on from where the last watch was. Without a version there is no such place: what was deleted in between
+    /// would stay for ever, so the collection is read anew.
+    pub(super) fn resume(&mut self, now: Time) {
+        if self.version.is_some() {
+            self.begin_watch(now);
+        } else {
+            self.sync(now, SyncReason::Verify);
+        }
+    }
+
     /// Watches from the version that the store has.
     pub(super) fn begin_watch(&mut self, now: Time) {
         let timeout = self.draw_watch_timeout();
@@ -89,7 +110,7 @@ impl Machine {
 
     fn set_watching(&mut self, now: Time, since: Time, timeout: Duration, opened: bool) {
         let from = self.version.clone();
-        let synthetic = !opened && from.as_ref().is_none_or(|v| v.to_string() == "0");
+        let synthetic = !opened && from.is_none();
         self.state = State::Watching(Box::new(Watching {
             from,
             since,
@@ -147,24 +168,15 @@ impl Machine {
     ) -> Disposition {
         let watch = match &mut self.state {
             State::Initial(initial) => {
-                initial.last = now;
+                initial.progress(now, kind == EventKind::Added);
                 self.last_contact = Some(now);
                 return Disposition::Stage;
             }
             State::Watching(watch) => watch,
             _ => return Disposition::Drop,
         };
-        // It is alive after all.
-        let needless =
-            matches!(watch.second, Second::Check { because: Because::Idle, .. } | Second::Reopen { .. });
-        if needless {
-            watch.second = Second::None;
-        }
         let progress = !(watch.synthetic && kind == EventKind::Added);
         watch.synthetic &= !progress;
-        if needless {
-            self.orders.push_back(Order::CloseSecond);
-        }
         self.counts.events += 1;
         self.accept(now);
         if let Some(version) = version.filter(|_| progress) {
@@ -182,7 +194,10 @@ impl Machine {
     ) {
         match &mut self.state {
             State::Initial(_) if initial_events_end => self.initial_events_ended(now, version.cloned()),
-            State::Initial(initial) => initial.last = now,
+            State::Initial(initial) => {
+                initial.plain_bookmark();
+                self.last_contact = Some(now);
+            }
             State::Watching(watch) => {
                 watch.synthetic = false;
                 self.counts.bookmarks += 1;
@@ -201,16 +216,29 @@ impl Machine {
     fn accept(&mut self, now: Time) {
         let State::Watching(watch) = &mut self.state else { return };
         watch.accepted += 1;
-        watch.heard = now;
         watch.opened = true;
         if watch.accepted == 1 {
             self.succeed(now);
         }
+        self.watch_is_alive(now);
         self.proof(now);
+    }
+
+    /// Something came on the watch: whatever was begun because of its silence is needless.
+    pub(super) fn watch_is_alive(&mut self, now: Time) {
+        let State::Watching(watch) = &mut self.state else { return };
+        watch.heard = now;
+        if matches!(watch.second, Second::Check { because: Because::Idle, .. } | Second::Reopen { .. }) {
+            watch.second = Second::None;
+            self.orders.push_back(Order::CloseSecond);
+        }
     }
 
     /// Takes the version as progress, unless it is behind: then nothing moves, and `false` is the answer.
     fn advance(&mut self, now: Time, version: &ResourceVersion) -> bool {
+        if is_zero(version) {
+            return false;
+        }
         if self.version.as_ref().is_some_and(|held| version.is_older_than(held)) {
             self.counts.regressions += 1;
             self.suspect_rewind(now, version);
@@ -276,8 +304,12 @@ impl Machine {
             return self.watch_was_short(now, life);
         }
         self.succeed(now);
-        if life >= SPACING {
-            self.begin_watch(now);
+        let poll_interval = self.options.poll_interval;
+        if self.version.is_none() && life < poll_interval {
+            // Reading everything is dear.
+            self.wait(now, poll_interval - life, Next::Sync(SyncReason::Verify), Deadline::Poll);
+        } else if life >= SPACING {
+            self.resume(now);
         } else {
             self.wait(now, SPACING - life, Next::Watch, Deadline::Retry);
         }
@@ -289,6 +321,8 @@ impl Machine {
         self.watch_was_useless(now, failure, Class::ShortWatch, SyncReason::ShortWatch);
     }
 
+    /// A watch that came to nothing, in a way that its version may be the reason of: after a few in a row the collection
+    /// is read anew.
     fn watch_was_useless(&mut self, now: Time, failure: Failure, class: Class, reason: SyncReason) {
         self.row.short_watches += 1;
         let next = if self.row.short_watches >= self.options.short_watches_max {
@@ -310,18 +344,23 @@ impl Machine {
         match class {
             // RF-37: the version may still serve as floor of the relist, unless the server cannot even read it.
             Class::Expired => {
-                self.version_unavailable |= !matches!(failure.kind(), FailureKind::Refused { code: 410, .. });
+                self.version_unavailable |=
+                    matches!(failure.kind(), FailureKind::Refused { code: 400 | 500, .. });
                 self.fail_into_sync(now, failure, class, SyncReason::Expired);
             }
             Class::TooLarge => self.watch_too_large(now, failure),
             Class::NotSupported => {
                 self.unwatchable_until = Some(now + self.options.streaming_probe_after);
-                self.fail_at_once(now, Verb::Watch, failure, class);
                 let interval = self.options.poll_interval;
+                self.report(now, Verb::Watch, failure, class, interval);
                 self.wait(now, interval, Next::Sync(SyncReason::Poll), Deadline::Poll);
             }
             Class::Malformed if !accepted => {
                 self.watch_was_useless(now, failure, class, SyncReason::Malformed);
+            }
+            // Servers have many words for a version that they do not understand.
+            Class::Mistake if !in_stream => {
+                self.watch_was_useless(now, failure, class, SyncReason::StreamError);
             }
             Class::Internal if in_stream && !self.within_internal_budget(now) => {
                 self.fail_into_sync(now, failure, class, SyncReason::StreamError);
@@ -360,12 +399,12 @@ impl Machine {
 
     pub(super) fn watch_outlived_its_timeout(&mut self, now: Time) {
         let State::Watching(watch) = &self.state else { return };
-        let alive = now.saturating_sub(watch.heard) < self.options.idle_limit;
+        let alive = watch.opened && now.saturating_sub(watch.heard) < self.options.idle_limit;
         if alive {
             // The server does not keep its own promise, but it is there: this is not worth a back-off.
             self.close_all();
             self.succeed(now);
-            self.begin_watch(now);
+            self.resume(now);
         } else {
             self.watch_is_dead(now, "the watch outlived its own timeout in silence");
         }
@@ -395,8 +434,7 @@ impl Machine {
         let current = match result {
             Ok(Some(current)) => current,
             Ok(None) => return self.reopen_if(now, because),
-            Err(failure) if because == Because::Idle => return self.check_failed(now, failure),
-            Err(_) => return,
+            Err(failure) => return self.check_failed(now, failure, because),
         };
         self.last_contact = Some(now);
         match self.version.as_ref().and_then(|held| current.compare(held)) {
@@ -419,15 +457,18 @@ impl Machine {
         self.fail_into_sync(now, failure, Class::Rewound, SyncReason::Rewound);
     }
 
-    fn check_failed(&mut self, now: Time, failure: Failure) {
-        match failure.class() {
-            Class::Transport | Class::Silent | Class::Malformed => {
+    fn check_failed(&mut self, now: Time, failure: Failure, because: Because) {
+        let class = failure.class();
+        match class {
+            Class::Transport | Class::Silent | Class::Malformed if because == Because::Idle => {
                 self.close_all();
-                let class = failure.class();
-                self.fail(now, Verb::Watch, failure, class, Next::Watch);
+                self.fail(now, Verb::List, failure, class, Next::Watch);
             }
             // It answers, so it is alive; whether the watch is alive is for the re-opening to find out.
-            _ => self.reopen_if(now, Because::Idle),
+            _ => {
+                self.fail_at_once(now, Verb::List, failure, class);
+                self.reopen_if(now, because);
+            }
         }
     }
 
@@ -435,21 +476,24 @@ impl Machine {
         if because != Because::Idle {
             return;
         }
+        if self.version.is_none() {
+            self.close_all();
+            return self.sync(now, SyncReason::Verify);
+        }
         let timeout = self.draw_watch_timeout();
         let options = self.watch_options(timeout);
         self.counts.watches += 1;
         self.orders.push_back(Order::Reopen(options));
         if let State::Watching(watch) = &mut self.state {
-            watch.second = Second::Reopen { since: now };
+            watch.second = Second::Reopen { since: now, timeout };
         }
     }
 
     /// The second watch opened; the driver has closed the first and put the second in its place.
     pub fn handle_reopened(&mut self, now: Time) {
         if let State::Watching(watch) = &self.state
-            && let Second::Reopen { since } = watch.second
+            && let Second::Reopen { since, timeout } = watch.second
         {
-            let timeout = watch.timeout;
             self.set_watching(now, since, timeout, true);
             self.last_contact = Some(now);
         }
@@ -464,7 +508,10 @@ impl Machine {
         watch.second = Second::None;
         watch.heard = now;
         match failure.class() {
-            Class::Throttled | Class::Unavailable => self.last_contact = Some(now),
+            class @ (Class::Throttled | Class::Unavailable) => {
+                self.fail_at_once(now, Verb::Watch, failure, class);
+                self.last_contact = Some(now);
+            }
             _ => {
                 self.orders.push_back(Order::Close);
                 self.watch_failed(now, failure, false);

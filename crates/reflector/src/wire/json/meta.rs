@@ -11,6 +11,9 @@ use crate::{
     wire::{InvalidObject, Limits, TypeMeta},
 };
 
+/// Name and value.
+type Label = (Box<str>, Box<str>);
+
 /// Where a value lies, in bytes from the beginning of the body.
 type Place = Range<u64>;
 
@@ -168,7 +171,7 @@ impl Places {
         Ok(ObjectKey::new(Some(&namespace), &name))
     }
 
-    fn labels(&self, body: &[u8]) -> Result<Box<[(Box<str>, Box<str>)]>, Wrong> {
+    fn labels(&self, body: &[u8]) -> Result<Box<[Label]>, Wrong> {
         const PATH: &str = "metadata.labels";
         let mut labels = Vec::new();
         for (name, value) in entries(self.value(body, self.labels.as_ref()), PATH)? {
@@ -176,7 +179,7 @@ impl Places {
             labels.push((Box::from(name), Box::from(value)));
         }
         // Stable, so that of duplicates the last can be kept.
-        labels.sort_by(|(a, _), (b, _): &(Box<str>, Box<str>)| a.cmp(b));
+        labels.sort_by(|(a, _), (b, _): &Label| a.cmp(b));
         labels.dedup_by(|later, earlier| {
             let same = later.0 == earlier.0;
             if same {
@@ -202,15 +205,18 @@ impl Places {
         let uid = text(self.value(body, self.uid.as_ref()), "metadata.uid")?.into();
         let version = self.version(body)?;
         let labels = self.labels(body)?;
-        if let Err(error) = std::str::from_utf8(body) {
+        // Most bodies are ASCII, which is told several times faster.
+        if !body.is_ascii()
+            && let Err(error) = std::str::from_utf8(body)
+        {
             return Err(Wrong::new("", format!("not UTF-8 at byte {} of the object", error.valid_up_to())));
         }
         Ok(ObjectMeta { key, uid, version, labels })
     }
 
     /// What is left to say of the object whose bytes are `body` when it cannot be kept.
-    pub(super) fn invalid(&self, body: &[u8], wrong: Wrong) -> InvalidObject {
-        InvalidObject {
+    pub(super) fn invalid(&self, body: &[u8], wrong: Wrong) -> Box<InvalidObject> {
+        Box::new(InvalidObject {
             key: self.key(body).ok(),
             version: self.version(body).ok().flatten(),
             event: None,
@@ -218,11 +224,11 @@ impl Places {
             reason: wrong.reason,
             offset: self.start,
             bytes: body.len(),
-        }
+        })
     }
 
     /// The object whose bytes are `body`, in an allocation of its own and of its exact size.
-    pub(super) fn object<K>(&self, body: &[u8], filler: &Filler) -> Result<Object<K>, InvalidObject> {
+    pub(super) fn object<K>(&self, body: &[u8], filler: &Filler) -> Result<Object<K>, Box<InvalidObject>> {
         match self.header(body) {
             Ok(meta) => {
                 let prefix = filler.prefix(self.has_kind, self.has_api_version);
@@ -241,7 +247,7 @@ impl Places {
 }
 
 /// One object that is all of `json`.
-pub(crate) fn object_from_json<K>(json: &[u8]) -> Result<Object<K>, InvalidObject> {
+pub(crate) fn object_from_json<K>(json: &[u8]) -> Result<Object<K>, Box<InvalidObject>> {
     let mut scanner = Scanner::new(Limits::default().depth_max);
     let mut walk = Walk::new(0);
     let mut rest = json;

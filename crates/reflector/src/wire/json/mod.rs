@@ -1,4 +1,4 @@
-//! JSON: a scanner that finds where values begin and end, and two cutters on top of it.
+//! JSON, beside which other formats get folders of their own: a scanner that finds where values begin and end, and two cutters on top of it.
 //!
 //! The scanner checks the grammar (RFC 8259) of every byte, builds nothing, and stops only where its caller asked it
 //! to. The cutters ask for the members of the envelope, of each object, and of each object's `metadata`; so when an
@@ -9,6 +9,3 @@ pub(super) mod list;
 pub(crate) mod meta;
 pub(super) mod scan;
 pub(super) mod watch;
-
-#[cfg(test)]
-mod tests;

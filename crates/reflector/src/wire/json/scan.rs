@@ -44,8 +44,26 @@ enum State {
     /// After `\u`; how many hexadecimal digits are missing.
     Hex(bool, u8),
     Number(Number),
-    /// In `true`, `false` or `null`: what is missing.
-    Literal(&'static [u8]),
+    /// In a literal: which, and how many bytes of it were taken.
+    Literal(Literal, u8),
+}
+
+/// RFC 8259 §3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Literal {
+    True,
+    False,
+    Null,
+}
+
+impl Literal {
+    fn text(self) -> &'static [u8] {
+        match self {
+            Self::True => b"true",
+            Self::False => b"false",
+            Self::Null => b"null",
+        }
+    }
 }
 
 /// RFC 8259 §6.
@@ -136,9 +154,20 @@ impl Scanner {
                     _ => return Err(Fault::Expected("a member's name or `}`")),
                 },
                 State::Next => match byte {
+                    b',' if !self.in_object => {
+                        *at += 1;
+                        self.state = State::Value;
+                        None
+                    }
+                    // In compact JSON the next name follows at once.
+                    b',' if bytes.get(*at + 1) == Some(&b'"') => {
+                        *at += 2;
+                        self.key.clear();
+                        self.text(bytes, at, true)?
+                    }
                     b',' => {
                         *at += 1;
-                        self.state = if self.in_object { State::Key } else { State::Value };
+                        self.state = State::Key;
                         None
                     }
                     b'}' if self.in_object => self.close(at),
@@ -170,38 +199,49 @@ impl Scanner {
         Ok(None)
     }
 
-    /// A value's first byte.
-    #[inline]
+    /// A value's first byte, and in the common case the rest of it.
+    #[inline(always)]
     fn value(&mut self, bytes: &[u8], byte: u8, at: &mut usize) -> Result<Option<Token>, Fault> {
         let depth = self.depth;
-        let watched = depth <= self.watch;
         match byte {
             b'"' => {
                 *at += 1;
-                if !watched {
+                if depth > self.watch {
                     return self.text(bytes, at, false);
                 }
                 self.state = State::Text(false);
             }
+            // Every other member of managedFields is an empty object.
+            b'{' if bytes.get(*at + 1) == Some(&b'}') && depth > self.watch && depth < self.depth_max => {
+                *at += 2;
+                self.state = State::Next;
+            }
             b'{' | b'[' => self.open(byte == b'{', at)?,
-            b't' => self.begin(State::Literal(b"rue"), at),
-            b'f' => self.begin(State::Literal(b"alse"), at),
-            b'n' => self.begin(State::Literal(b"ull"), at),
             b'-' => self.begin(State::Number(Number::Minus), at),
             b'0' => self.begin(State::Number(Number::Zero), at),
-            b'1'..=b'9' => self.begin(State::Number(Number::Integer), at),
+            b'1'..=b'9' => {
+                self.begin(State::Number(Number::Integer), at);
+                // A watched value's first byte must be the last one taken when its token is given out.
+                if depth > self.watch {
+                    let rest = bytes.get(*at..).unwrap_or_default();
+                    *at += rest.iter().position(|b| !b.is_ascii_digit()).unwrap_or(rest.len());
+                }
+            }
+            b't' => self.begin(State::Literal(Literal::True, 1), at),
+            b'f' => self.begin(State::Literal(Literal::False, 1), at),
+            b'n' => self.begin(State::Literal(Literal::Null, 1), at),
             _ => return Err(Fault::Expected("a value")),
         }
-        Ok(watched.then_some(Token::Start { depth, first: byte }))
+        Ok((depth <= self.watch).then_some(Token::Start { depth, first: byte }))
     }
 
-    #[inline]
+    #[inline(always)]
     fn begin(&mut self, state: State, at: &mut usize) {
         *at += 1;
         self.state = state;
     }
 
-    #[inline]
+    #[inline(always)]
     fn open(&mut self, object: bool, at: &mut usize) -> Result<(), Fault> {
         if self.depth >= self.depth_max {
             return Err(Fault::Depth);
@@ -214,7 +254,7 @@ impl Scanner {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn close(&mut self, at: &mut usize) -> Option<Token> {
         *at += 1;
         self.in_object = self.outer.pop().unwrap_or_default();
@@ -223,13 +263,13 @@ impl Scanner {
         self.ended()
     }
 
-    #[inline]
+    #[inline(always)]
     fn ended(&self) -> Option<Token> {
         (self.depth <= self.watch).then_some(Token::End { depth: self.depth })
     }
 
     /// The inside of a string, from any byte of it on.
-    #[inline]
+    #[inline(always)]
     fn text(&mut self, bytes: &[u8], at: &mut usize, is_key: bool) -> Result<Option<Token>, Fault> {
         let rest = bytes.get(*at..).unwrap_or_default();
         let plain = plain(rest);
@@ -296,16 +336,18 @@ impl Scanner {
                 }
                 self.state = if left <= 1 { State::Text(is_key) } else { State::Hex(is_key, left - 1) };
             }
-            State::Literal(missing) => {
-                let Some((first, missing)) = missing.split_first() else { return Ok(self.scalar_ended()) };
-                if byte != *first {
-                    return Err(Fault::Expected("`true`, `false` or `null`"));
-                }
-                *at += 1;
-                if missing.is_empty() {
+            State::Literal(literal, taken) => {
+                let missing = literal.text().get(usize::from(taken)..).unwrap_or_default();
+                let rest = bytes.get(*at..).unwrap_or_default();
+                let same = missing.iter().zip(rest).take_while(|(a, b)| a == b).count();
+                *at += same;
+                if same == missing.len() {
                     return Ok(self.scalar_ended());
                 }
-                self.state = State::Literal(missing);
+                if same < rest.len() {
+                    return Err(Fault::Expected("`true`, `false` or `null`"));
+                }
+                self.state = State::Literal(literal, taken + same as u8);
                 return Ok(None);
             }
             State::Number(number) => return self.number(number, byte, at),

@@ -74,13 +74,13 @@ impl<K> WatchCutter<K> {
     /// `types` is what objects that lack `kind` or `apiVersion` are; they get them, written at the front. API servers
     /// write both into every watched object, so with `None` nothing is filled in.
     #[must_use]
-    pub fn new(types: Option<&TypeMeta>, limits: Limits) -> Self {
+    pub fn new(types: Option<TypeMeta>, limits: Limits) -> Self {
         Self {
             scanner: Scanner::new(limits.depth_max),
             capture: Capture::default(),
             walk: Walk::new(OBJECT),
             limits,
-            filler: types.map(Filler::new).unwrap_or_default(),
+            filler: types.map(|types| Filler::new(&types)).unwrap_or_default(),
             event: Event::default(),
             failed: None,
             kind: PhantomData,
@@ -207,7 +207,7 @@ impl Reading<'_> {
                 |place: Option<(u64, u64)>| place.map(|p| leaf(part(p)).into_text()).unwrap_or_default();
             let kind = short_line(&text(self.event.kind), 128);
             if kind == "Status" {
-                return Ok(WatchEvent::Error(Status::from_object(json)));
+                return Ok(WatchEvent::Error(Box::new(Status::from_object(json))));
             }
             let message = short_line(&text(self.event.message), 512);
             return Err(WireError::NotAnEvent { offset: start, kind, message });
@@ -221,7 +221,7 @@ impl Reading<'_> {
             "MODIFIED" => self.object(object, EventType::Modified, WatchEvent::Modified, start),
             "DELETED" => self.object(object, EventType::Deleted, WatchEvent::Deleted, start),
             "BOOKMARK" => self.bookmark(object, start),
-            "ERROR" => WatchEvent::Error(Status::from_object(object.unwrap_or_default())),
+            "ERROR" => WatchEvent::Error(Box::new(Status::from_object(object.unwrap_or_default()))),
             other => WatchEvent::Unknown(short_line(other, 64)),
         })
     }
@@ -237,7 +237,10 @@ impl Reading<'_> {
             Some(body) => self.places.object(body, self.filler),
             None => Err(self.invalid(None, Wrong::new("", "the event has no object"), start)),
         };
-        result.map_or_else(|wrong| WatchEvent::Invalid(InvalidObject { event: Some(event), ..wrong }), wrap)
+        result.map_or_else(
+            |wrong| WatchEvent::Invalid(Box::new(InvalidObject { event: Some(event), ..*wrong })),
+            wrap,
+        )
     }
 
     /// A bookmark's object may be of any kind and is empty but for its version: `"spec":{"containers":null}`.
@@ -252,12 +255,12 @@ impl Reading<'_> {
             }
             Err(wrong) => {
                 let invalid = self.invalid(object, wrong, start);
-                WatchEvent::Invalid(InvalidObject { event: Some(EventType::Bookmark), ..invalid })
+                WatchEvent::Invalid(Box::new(InvalidObject { event: Some(EventType::Bookmark), ..*invalid }))
             }
         }
     }
 
-    fn invalid(&self, object: Option<&[u8]>, wrong: Wrong, start: u64) -> InvalidObject {
+    fn invalid(&self, object: Option<&[u8]>, wrong: Wrong, start: u64) -> Box<InvalidObject> {
         match object {
             Some(body) => self.places.invalid(body, wrong),
             None => Places::at(start).invalid(b"", wrong),

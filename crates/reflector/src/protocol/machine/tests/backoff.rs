@@ -1,0 +1,84 @@
+//! A.5: the back-off, one per source.
+
+use super::rig::{Rig, lists, secs};
+use crate::protocol::{BackoffOptions, Options};
+
+/// InitConnBackoff: 0.8 s doubling to [30, 60).
+#[test]
+fn doubles_to_its_cap() {
+    let mut rig = Rig::start(lists());
+    rig.take();
+    for low in [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0, 30.0] {
+        rig.list_fails("transport").expect("abandon; report list transport");
+        rig.expect_wait(low, low * 2.0).expect("begin first list; list limit=500");
+    }
+}
+
+/// NewReflectorWithCustomBackoff.
+#[test]
+fn custom() {
+    let backoff = BackoffOptions { first: secs(0.01), cap: secs(0.1), reset_after: secs(5.0) };
+    let mut rig = Rig::start(Options { backoff, ..lists() });
+    rig.take();
+    for low in [0.01, 0.02, 0.04, 0.08, 0.1, 0.1] {
+        rig.list_fails("502").take();
+        rig.expect_wait(low, low * 2.0).take();
+    }
+}
+
+/// RF-12: time alone forgives nothing, and neither does a success; two minutes of health do.
+#[test]
+fn only_health_resets_it() {
+    let mut rig = Rig::synced(lists(), "10");
+    rig.error("503/600").take();
+    rig.expect_wait(600.0, 900.0).expect("watch rv=10");
+    rig.watch_fails("transport").take();
+    rig.expect_wait(1.6, 3.2).take();
+    rig.open();
+    for _ in 0..11 {
+        rig.advance(10.0).bookmark("10").take();
+    }
+    rig.broken("transport").take();
+    rig.expect_wait(3.2, 6.4).take();
+    rig.open();
+    for _ in 0..12 {
+        rig.advance(10.0).bookmark("10").take();
+    }
+    rig.broken("transport").take();
+    rig.expect_wait(0.8, 1.6).expect("watch rv=10");
+}
+
+/// RF-11: lists, streaming lists and watches advance one state.
+#[test]
+fn one_state_for_all() {
+    let mut rig = Rig::start(Options::default());
+    rig.take();
+    rig.watch_fails("transport").take();
+    rig.expect_wait(0.8, 1.6).take();
+    rig.watch_fails("422").take();
+    rig.list_fails("transport").take();
+    rig.expect_wait(1.6, 3.2).take();
+    rig.page("10", "").watch_fails("transport").take();
+    rig.expect_wait(3.2, 6.4).expect("watch rv=10");
+}
+
+/// k8s#79805, B15: Retry-After is the least, with jitter on top, also where the back-off is longer.
+#[test]
+fn retry_after_is_a_floor() {
+    let mut waits = Vec::new();
+    for seed in 0..50 {
+        let mut rig = Rig::start(lists());
+        rig.machine = crate::protocol::Machine::new(lists(), seed);
+        rig.machine.start(rig.now);
+        rig.list_fails("429/2").take();
+        let (at, _) = rig.machine.poll_timeout().unwrap();
+        waits.push(at);
+    }
+    assert!(waits.iter().all(|wait| (secs(2.0)..secs(3.0)).contains(wait)));
+    assert!(waits.iter().any(|wait| *wait > secs(2.8)) && waits.iter().any(|wait| *wait < secs(2.2)));
+    let mut rig = Rig::start(lists());
+    for low in [1.0, 1.6, 3.2, 6.4] {
+        rig.list_fails("429/1").take();
+        rig.expect_wait(low, low * 2.0 + 1.0).take();
+    }
+}

@@ -1,0 +1,170 @@
+//! A.7: silence proves nothing, so it asks.
+
+use super::rig::{Rig, failure, lists, rv, secs};
+use crate::protocol::{Class, Deadline, EventKind, Options, Phase};
+
+/// A1, A5: idle, checked, opened a second time, and swapped; no event is lost, and nothing is relisted.
+#[test]
+fn a_silent_watch_is_opened_again_before_it_is_closed() {
+    let mut rig = Rig::synced(lists(), "10");
+    rig.expect_deadline(Deadline::WatchIdle, 90.0).expect("check limit=1");
+    let proof = rig.status().last_proof;
+    rig.advance(0.1).checked(Ok(rv("20"))).expect("reopen rv=10");
+    // Others have written; that proves nothing.
+    assert_eq!(rig.status().last_proof, proof);
+    rig.reopened().expect("");
+    assert_eq!((rig.status().phase, rig.status().counts.errors), (Phase::Watching, 0));
+    assert_eq!(rig.event(EventKind::Modified, "15"), crate::protocol::Disposition::Apply);
+    rig.expect_deadline(Deadline::WatchIdle, 90.0);
+}
+
+/// The version of the collection is ours: the copy is current after all.
+#[test]
+fn an_equal_check_is_a_proof() {
+    let mut rig = Rig::synced(lists(), "10");
+    rig.advance(90.0).checked(Ok(rv("10"))).expect("check limit=1; reopen rv=10");
+    assert_eq!(rig.status().last_proof, Some(secs(90.0)));
+}
+
+/// The swapped watch lives by its own timeout, not by that of the first one.
+#[test]
+fn the_second_watch_has_its_own_timeout() {
+    let mut rig = Rig::synced(lists(), "10");
+    rig.advance(90.0).checked(Ok(rv("10"))).take();
+    let asked = rig.now;
+    rig.advance(1.0).reopened();
+    let second = *rig.timeouts.last().unwrap();
+    while let Some((at, deadline)) = rig.machine.poll_timeout() {
+        assert!(rig.now < secs(1000.0));
+        if deadline == Deadline::WatchTimeout {
+            assert_eq!(at, asked + second + secs(30.0));
+            return;
+        }
+        rig.advance(10.0).bookmark("10").take();
+    }
+}
+
+/// Any byte calls the check off: events, bookmarks, and half an event.
+#[test]
+fn life_cancels_the_check() {
+    let words: [fn(&mut Rig); 4] = [
+        |rig| drop(rig.added("11").version()),
+        |rig| drop(rig.bookmark("").version()),
+        |rig| rig.machine.handle_progress(rig.now),
+        |rig| rig.machine.handle_invalid(rig.now),
+    ];
+    for word in words {
+        let mut rig = Rig::synced(lists(), "10");
+        rig.advance(90.0).expect("check limit=1").advance(1.0);
+        word(&mut rig);
+        rig.expect("close second");
+        rig.checked(Ok(rv("1"))).expect("");
+        rig.advance(89.0).expect("").advance(1.0).expect("check limit=1");
+        rig.checked(Ok(rv("12"))).take();
+        word(&mut rig);
+        rig.expect("close second").reopened().expect("").advance(89.0).expect("");
+    }
+}
+
+/// A1: nobody answers. Dead within twice the idle limit; the version stays, and no list is wasted.
+#[test]
+fn a_dead_connection() {
+    let mut rig = Rig::synced(lists(), "10");
+    rig.advance(90.0).expect("check limit=1");
+    rig.expect_deadline(Deadline::Second, 90.0).expect("close; close second; report watch silent");
+    rig.expect_wait(0.8, 1.6).expect("watch rv=10");
+    // Or the check says so at once.
+    for name in ["transport", "silent", "malformed"] {
+        let mut rig = Rig::synced(lists(), "10");
+        rig.advance(90.0).take();
+        rig.checked(Err(failure(name))).expect(&format!("close; close second; report list {name}"));
+        rig.expect_wait(0.8, 1.6).expect("watch rv=10");
+    }
+    // Or the second watch hangs.
+    let mut rig = Rig::synced(lists(), "10");
+    rig.advance(90.0).checked(Ok(None)).expect("check limit=1; reopen rv=10");
+    rig.expect_deadline(Deadline::Second, 90.0).expect("close; close second; report watch silent");
+}
+
+/// A refusal is an answer: the server is there. The re-opening tells whether the watch is.
+#[test]
+fn a_refused_check() {
+    for (name, class) in
+        [("403", "forbidden"), ("429/5", "throttled"), ("500", "internal"), ("404", "absent")]
+    {
+        let mut rig = Rig::synced(lists(), "10");
+        rig.advance(90.0).take();
+        rig.checked(Err(failure(name))).expect(&format!("report list {class}; reopen rv=10"));
+        assert!(rig.status().blocked.is_none());
+    }
+}
+
+#[test]
+fn a_refused_second_watch() {
+    let cases = [
+        // Overload: the first watch stays, and is left alone for a while.
+        ("429/5", "report watch throttled", Class::Throttled),
+        ("503", "report watch unavailable", Class::Unavailable),
+        ("transport", "close; close second; report watch transport", Class::Transport),
+        ("401", "close; close second; report watch unauthorized", Class::Unauthorized),
+        ("404", "close; close second; abandon; report watch absent", Class::Absent),
+        (
+            "410",
+            "close; close second; report watch expired; begin expired list; list rv=10 match=NotOlderThan",
+            Class::Expired,
+        ),
+    ];
+    for (name, orders, class) in cases {
+        let mut rig = Rig::synced(lists(), "10");
+        rig.advance(90.0).checked(Ok(None)).take();
+        rig.reopen_fails(name).expect(orders);
+        assert_eq!(rig.last().class, class);
+        if name == "429/5" {
+            rig.expect_deadline(Deadline::WatchIdle, 90.0).expect("check limit=1");
+        }
+    }
+}
+
+/// A4: the server does not keep the timeout it was told. Alive: the next watch at once; dead: after a wait.
+#[test]
+fn a_watch_that_outlives_its_timeout() {
+    let mut rig = Rig::synced(lists(), "10");
+    let end = rig.timeouts_first() + secs(30.0);
+    while rig.now + secs(20.0) < end {
+        rig.advance(20.0).bookmark("11").expect("bookmark 11");
+    }
+    rig.at(end).expect("close; close second; watch rv=11");
+    assert_eq!(rig.status().counts.errors, 0);
+
+    let mut rig = Rig::synced(Options { idle_limit: secs(1e6), ..lists() }, "10");
+    let end = rig.timeouts_first() + secs(30.0);
+    rig.at(end).expect("close; close second; watch rv=10");
+    // Never opened, so nobody is known to be there.
+    let end = rig.now + *rig.timeouts.last().unwrap() + secs(30.0);
+    rig.at(end).expect("close; close second; report watch silent");
+}
+
+impl Rig {
+    fn timeouts_first(&self) -> std::time::Duration {
+        self.timeouts[0]
+    }
+}
+
+/// No headers for as long as that: nothing can be lost by giving it up.
+#[test]
+fn a_watch_that_never_opens() {
+    let mut rig = Rig::start(lists());
+    rig.page("10", "").take();
+    assert_eq!(rig.status().phase, Phase::Connecting);
+    rig.expect_deadline(Deadline::WatchIdle, 90.0).expect("close; close second; report watch silent");
+    rig.expect_wait(0.8, 1.6).expect("watch rv=10");
+}
+
+/// Without a version a second watch could miss deletes, so the collection is read again.
+#[test]
+fn silence_without_a_version() {
+    let mut rig = Rig::streamed(Options::default(), "");
+    rig.advance(90.0).checked(Ok(None)).expect(
+        "check limit=1; close; close second; begin verify streaming; watch match=NotOlderThan initial",
+    );
+}

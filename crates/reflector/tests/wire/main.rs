@@ -1,0 +1,12 @@
+//! The wire: bytes in, objects out, wherever the bytes are cut.
+
+// Helpers outside the test functions are tests too.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+mod gzip;
+mod list;
+mod random;
+mod recordings;
+mod status;
+mod watch;

@@ -116,7 +116,10 @@ fn unusable(place: &str, error: &KubeconfigError, contexts: &[String]) -> String
 
 /// An error and its causes in one line.
 pub(crate) fn chain(error: impl std::error::Error + Send + Sync + 'static) -> String {
-    one_line(Failure::transport(error).message())
+    let text = one_line(Failure::transport(error).message());
+    // The layers of the client, which say nothing to people.
+    let text = text.strip_prefix("ServiceError: ").unwrap_or(&text);
+    text.strip_prefix("client error (Connect): ").unwrap_or(text).to_owned()
 }
 
 #[cfg(test)]

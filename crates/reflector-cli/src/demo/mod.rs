@@ -135,6 +135,7 @@ fn start(options: &Options, cluster: &Cluster) -> Result<Reflector<Pod>, Error> 
             cap: Duration::from_secs(1),
             reset_after: Duration::from_secs(5),
         };
+        protocol.watch_timeout = (Duration::from_secs(1), Duration::from_secs(3));
         protocol.idle_limit = Duration::from_secs(5);
         protocol.initial_deadline = Duration::from_secs(3);
         protocol.streaming_probe_after = Duration::from_secs(10);

@@ -43,7 +43,9 @@ impl Options {
                 continue;
             }
             let fault = text.parse::<Fault>().map_err(|error| {
-                Error::usage(format!("--faults `{text}` is neither a profile (none, some, storm) nor a fault: {error}"))
+                Error::usage(format!(
+                    "--faults `{text}` is neither a profile (none, some, storm) nor a fault: {error}"
+                ))
             })?;
             faults.push(fault);
         }
@@ -78,9 +80,9 @@ async fn serve(options: &Options) -> Result<(), Error> {
         }
     });
     if let Some(file) = &options.kubeconfig {
-        server
-            .write_kubeconfig(file)
-            .map_err(|error| Error::failed(format!("cannot write the kubeconfig {}: {error}", file.display())))?;
+        server.write_kubeconfig(file).map_err(|error| {
+            Error::failed(format!("cannot write the kubeconfig {}: {error}", file.display()))
+        })?;
     }
     output::print(introduction(server, options).as_bytes())?;
     let churn = cluster.churn(options.rate, options.objects, Duration::MAX, |_| {});

@@ -48,14 +48,21 @@ With -v every fault that is injected is told on stderr.";
 
 /// A local copy of a Kubernetes collection, true through every fault.
 #[derive(Debug, Parser)]
-#[command(name = "reflector", version, propagate_version = true, max_term_width = 100, styles = Styles::styled())]
+#[command(name = "reflector", version, max_term_width = 100, styles = Styles::styled())]
 #[command(after_long_help = AFTER_HELP, arg_required_else_help = true)]
 pub(crate) struct Cli {
     /// Log to stderr: -v what happens, -vv each request.
-    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    #[arg(short, long, action = clap::ArgAction::Count, global = true, help_heading = "Global options")]
     pub(crate) verbose: u8,
     /// When to use colours.
-    #[arg(long, value_enum, default_value_t, value_name = "WHEN", global = true)]
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "WHEN",
+        global = true,
+        help_heading = "Global options"
+    )]
     pub(crate) color: When,
     #[command(subcommand)]
     pub(crate) command: Command,

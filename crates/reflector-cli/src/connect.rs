@@ -44,7 +44,11 @@ pub(crate) async fn connect(cluster: &args::Cluster) -> Result<Connection, Error
 }
 
 fn server_url(text: &str) -> Result<Uri, Error> {
-    let wrong = || Error::usage(format!("--server `{text}` is no address; expected http://HOST:PORT or https://HOST:PORT"));
+    let wrong = || {
+        Error::usage(format!(
+            "--server `{text}` is no address; expected http://HOST:PORT or https://HOST:PORT"
+        ))
+    };
     let url: Uri = text.parse().map_err(|_| wrong())?;
     let known = matches!(url.scheme_str(), Some("http" | "https"));
     if known && url.host().is_some_and(|host| !host.is_empty()) { Ok(url) } else { Err(wrong()) }
@@ -57,7 +61,9 @@ async fn configured(cluster: &args::Cluster) -> Result<Config, Error> {
         // Nobody asked for a kubeconfig: perhaps this runs in a pod.
         Err(error) if !named && std::env::var_os("KUBECONFIG").is_none() => {
             return Config::incluster().map_err(|_| {
-                Error::failed(format!("{error}, and this is not a pod; name a cluster with --server or --kubeconfig"))
+                Error::failed(format!(
+                    "{error}, and this is not a pod; name a cluster with --server or --kubeconfig"
+                ))
             });
         }
         Err(error) => return Err(Error::failed(error)),
@@ -106,7 +112,9 @@ fn unusable(place: &str, error: &KubeconfigError, contexts: &[String]) -> String
         KubeconfigError::CurrentContextNotSet => {
             format!("the kubeconfig {place} has no current context; choose one with --context: {known}")
         }
-        KubeconfigError::LoadContext(name) => format!("the kubeconfig {place} has no context `{name}`; {known}"),
+        KubeconfigError::LoadContext(name) => {
+            format!("the kubeconfig {place} has no context `{name}`; {known}")
+        }
         KubeconfigError::LoadClusterOfContext(name) => {
             format!("the kubeconfig {place} has no cluster `{name}`, which its context names")
         }

@@ -40,7 +40,8 @@ pub(crate) async fn discover(connection: &Connection) -> Result<Discovery, Error
     match document::root(&core).map_err(|error| not_kubernetes(connection, "/api", &error))? {
         Root::Aggregated(groups) => discovery.add_aggregated(groups),
         Root::Versions(versions) => {
-            let paths = versions.into_iter().map(|version| (format!("/api/{version}"), String::new(), version));
+            let paths =
+                versions.into_iter().map(|version| (format!("/api/{version}"), String::new(), version));
             add_lists(connection, &mut discovery, paths.collect()).await;
         }
         Root::Groups(_) => return Err(not_kubernetes(connection, "/api", "it has no versions")),
@@ -58,8 +59,13 @@ pub(crate) async fn discover(connection: &Connection) -> Result<Discovery, Error
 type Place = (String, String, String);
 
 fn paths(groups: Groups) -> Vec<Place> {
-    let place = |group: &str, version: &str| (format!("/apis/{group}/{version}"), group.to_owned(), version.to_owned());
-    groups.iter().flat_map(|(group, versions)| versions.iter().map(move |version| place(group, version))).collect()
+    let place = |group: &str, version: &str| {
+        (format!("/apis/{group}/{version}"), group.to_owned(), version.to_owned())
+    };
+    groups
+        .iter()
+        .flat_map(|(group, versions)| versions.iter().map(move |version| place(group, version)))
+        .collect()
 }
 
 /// Asks for the lists of resources. One that does not come must not hide the others: aggregated servers fail often.
@@ -120,7 +126,8 @@ async fn get_once(connection: &Connection, path: &str, accept: &str) -> Result<V
     let answer = timeout(ANSWER_TIMEOUT, async {
         let response = connection.client.send(request).await.map_err(chain)?;
         let (head, body) = response.into_parts();
-        let body = Limited::new(body, ANSWER_MAX).collect().await.map_err(|error| one_line(&error.to_string()))?;
+        let body =
+            Limited::new(body, ANSWER_MAX).collect().await.map_err(|error| one_line(&error.to_string()))?;
         Ok::<_, String>((head.status, body.to_bytes()))
     });
     let (status, body) = match answer.await {
@@ -130,7 +137,10 @@ async fn get_once(connection: &Connection, path: &str, accept: &str) -> Result<V
         }
         Err(_) => {
             let waited = ANSWER_TIMEOUT.as_secs();
-            return Err(trouble(false, format!("{url} took GET {path} and did not answer within {waited} s")));
+            return Err(trouble(
+                false,
+                format!("{url} took GET {path} and did not answer within {waited} s"),
+            ));
         }
     };
     if status.is_success() && !document::is_html(&body) {
@@ -142,8 +152,12 @@ async fn get_once(connection: &Connection, path: &str, accept: &str) -> Result<V
             "{url} answered GET {path} with {} and a web page{said}: it is no Kubernetes API server, or a proxy is in front of it",
             status.as_u16()
         ),
-        401 => format!("{url} answered GET {path} with 401 Unauthorized{said}: it does not accept these credentials"),
-        403 => format!("{url} answered GET {path} with 403 Forbidden{said}: without it resources cannot be found"),
+        401 => format!(
+            "{url} answered GET {path} with 401 Unauthorized{said}: it does not accept these credentials"
+        ),
+        403 => format!(
+            "{url} answered GET {path} with 403 Forbidden{said}: without it resources cannot be found"
+        ),
         404 => format!("{url} answered GET {path} with 404 Not Found{said}: it is no Kubernetes API server"),
         _ => format!("{url} answered GET {path} with {status}{said}"),
     };

@@ -46,7 +46,8 @@ impl<'a> Name<'a> {
     /// `kubectl`: `ingresses.networking`.
     fn fits_group(&self, resource: &Resource) -> bool {
         let Some(rest) = self.rest else { return true };
-        let is_group = |text: &str| resource.group == text || (!text.is_empty() && resource.group.starts_with(text));
+        let is_group =
+            |text: &str| resource.group == text || (!text.is_empty() && resource.group.starts_with(text));
         let versioned = rest.split_once('.').is_some_and(|(version, group)| {
             version == resource.version && (group == resource.group || (!group.is_empty() && is_group(group)))
         });
@@ -61,7 +62,9 @@ impl<'a> Name<'a> {
     pub(crate) fn find<'d>(&self, discovery: &'d Discovery) -> Result<&'d Resource, String> {
         let candidates = || discovery.resources.iter().filter(|resource| self.fits_group(resource));
         // The first of the best: discovery has the groups by priority, and the preferred version of each first.
-        let found = candidates().filter_map(|resource| Some((self.fit(resource)?, resource))).min_by_key(|(fit, _)| *fit);
+        let found = candidates()
+            .filter_map(|resource| Some((self.fit(resource)?, resource)))
+            .min_by_key(|(fit, _)| *fit);
         let Some((_, found)) = found else { return Err(self.unknown(discovery)) };
         if found.can("list") {
             return Ok(found);
@@ -104,6 +107,9 @@ impl<'a> Name<'a> {
             }
         }
         near.sort_by(|a, b| b.0.total_cmp(&a.0));
+        // What is much further off than the nearest is only in the way.
+        let nearest = near.first().map_or(0.0, |(likeness, _)| *likeness);
+        near.retain(|(likeness, _)| nearest - likeness < 0.1);
         near.truncate(3);
         near.into_iter().map(|(_, name)| name).collect()
     }
@@ -113,7 +119,14 @@ impl<'a> Name<'a> {
 mod tests {
     use super::*;
 
-    fn resource(group: &str, version: &str, kind: &str, plural: &str, short: &[&str], verbs: &[&str]) -> Resource {
+    fn resource(
+        group: &str,
+        version: &str,
+        kind: &str,
+        plural: &str,
+        short: &[&str],
+        verbs: &[&str],
+    ) -> Resource {
         Resource {
             group: group.into(),
             version: version.into(),

@@ -18,7 +18,9 @@ fn it_serves_until_it_is_ended() {
     server.stdout("kubectl --kubeconfig");
     server.stdout("current-context: reflector");
     let by_url = run(&["watch", "pods", "-A", "--once", "-o", "name", "--server", &url]).expect(0);
-    let by_file = run(&["watch", "pods", "-A", "--once", "-o", "name", "--kubeconfig", file.to_str().unwrap()]).expect(0);
+    let by_file =
+        run(&["watch", "pods", "-A", "--once", "-o", "name", "--kubeconfig", file.to_str().unwrap()])
+            .expect(0);
     assert_eq!(by_url.stdout.lines().count(), 30);
     assert_eq!(by_file.stdout, by_url.stdout);
     server.signal("TERM");
@@ -27,7 +29,8 @@ fn it_serves_until_it_is_ended() {
 
 #[test]
 fn its_faults_are_told() {
-    let (mut server, url) = start(&["--objects", "3", "-v", "--faults", "list+watch:pods:status=503,times=2"]);
+    let (mut server, url) =
+        start(&["--objects", "3", "-v", "--faults", "list+watch:pods:status=503,times=2"]);
     run(&["watch", "pods", "-A", "--once", "--server", &url]).expect(0);
     server.stderr("reflector: fault status injected (number 1 of its kind)");
     server.stderr("(number 2 of its kind)");

@@ -2,7 +2,10 @@
 
 mod support;
 
-use reflector_apiserver::{AccessRule, ApiServer, Verb, faults::{ErrorBody, Fault}};
+use reflector_apiserver::{
+    AccessRule, ApiServer, Verb,
+    faults::{ErrorBody, Fault},
+};
 use support::{Server, old::answering, run};
 
 /// The line of a command that fails with this code.
@@ -35,7 +38,8 @@ fn a_server_that_is_no_kubernetes() {
     let text = answering("HTTP/1.1 404 Not Found\r\ncontent-length: 9\r\nconnection: close\r\n\r\nnot found");
     let error = fails(1, &["watch", "pods", "--server", &text]);
     assert!(error.contains("404 Not Found (\"not found\"): it is no Kubernetes API server"), "{error}");
-    let json = answering("HTTP/1.1 200 OK\r\ncontent-length: 13\r\nconnection: close\r\n\r\n{\"kind\":\"Elk\"}");
+    let json =
+        answering("HTTP/1.1 200 OK\r\ncontent-length: 13\r\nconnection: close\r\n\r\n{\"kind\":\"Elk\"}");
     let error = fails(1, &["watch", "pods", "--server", &json]);
     assert!(error.contains("does not answer GET /api as a Kubernetes API server does"), "{error}");
     let noise = answering("SSH-2.0-OpenSSH_9.9\r\n");
@@ -71,7 +75,8 @@ fn what_is_forbidden() {
     let rule = AccessRule { resource: Some("pods".to_owned()), ..AccessRule::default() };
     let server = Server::start(ApiServer::builder().deny(rule));
     for once in [&["--once"][..], &[]] {
-        let error = fails(1, &[&["watch", "pods", "-n", "shop", "--server", &server.url()][..], once].concat());
+        let error =
+            fails(1, &[&["watch", "pods", "-n", "shop", "--server", &server.url()][..], once].concat());
         assert!(error.contains("pods in namespace shop: 403 Forbidden: pods is forbidden"), "{error}");
         assert!(error.ends_with("; somebody has to grant `list` and `watch`"), "{error}");
     }
@@ -84,7 +89,10 @@ fn credentials_that_are_not_accepted() {
     let file = folder.path().join("config");
     std::fs::write(&file, server.api.kubeconfig().replace("secret", "stolen")).unwrap();
     let error = fails(1, &["watch", "pods", "--kubeconfig", file.to_str().unwrap()]);
-    assert!(error.contains("401 Unauthorized") && error.contains("does not accept these credentials"), "{error}");
+    assert!(
+        error.contains("401 Unauthorized") && error.contains("does not accept these credentials"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -92,7 +100,10 @@ fn selectors_that_are_none() {
     let server = Server::start(ApiServer::builder());
     for (option, selector) in [("-l", "a in ("), ("--field-selector", "spec.color=red")] {
         for once in [&["--once"][..], &[]] {
-            let error = fails(1, &[&["watch", "pods", "--server", &server.url(), option, selector][..], once].concat());
+            let error = fails(
+                1,
+                &[&["watch", "pods", "--server", &server.url(), option, selector][..], once].concat(),
+            );
             assert!(error.contains("400 BadRequest") && error.ends_with("; check the selectors"), "{error}");
         }
     }
@@ -111,7 +122,8 @@ fn kubeconfigs_that_cannot_be_used() {
     std::fs::write(&file, "").unwrap();
     let error = fails(1, &["watch", "pods", "--kubeconfig", name]);
     assert!(error.contains("has no contexts"), "{error}");
-    std::fs::write(&file, "contexts: [{name: a, context: {cluster: c}}, {name: b, context: {cluster: c}}]\n").unwrap();
+    std::fs::write(&file, "contexts: [{name: a, context: {cluster: c}}, {name: b, context: {cluster: c}}]\n")
+        .unwrap();
     let error = fails(1, &["watch", "pods", "--kubeconfig", name, "--context", "x"]);
     assert_eq!(error, format!("the kubeconfig {name} has no context `x`; it has a, b"));
     let error = fails(1, &["watch", "pods", "--kubeconfig", name]);
@@ -123,7 +135,10 @@ fn kubeconfigs_that_cannot_be_used() {
 #[test]
 fn without_any_configuration() {
     let error = fails(1, &["watch", "pods"]);
-    assert!(error.starts_with("cannot read the kubeconfig") && error.contains("this is not a pod"), "{error}");
+    assert!(
+        error.starts_with("cannot read the kubeconfig") && error.contains("this is not a pod"),
+        "{error}"
+    );
     assert!(error.ends_with("name a cluster with --server or --kubeconfig"), "{error}");
 }
 
@@ -131,7 +146,12 @@ fn without_any_configuration() {
 fn servers_that_refuse_for_a_while_are_asked_again() {
     let server = Server::with_objects();
     server.api.inject(
-        Fault::on(Verb::Watch).or_on(Verb::List).resource("pods").times(2).status(503).body(ErrorBody::Text("not now".into())),
+        Fault::on(Verb::Watch)
+            .or_on(Verb::List)
+            .resource("pods")
+            .times(2)
+            .status(503)
+            .body(ErrorBody::Text("not now".into())),
     );
     let ended = run(&["watch", "pods", "--once", "-o", "name", "--server", &server.url()]).expect(0);
     assert_eq!(ended.stdout, "pod/lone\n");

@@ -7,7 +7,19 @@ use support::{Running, run};
 
 fn demo(faults: &str, seed: &str) -> Value {
     let ended = run(&[
-        "demo", "--objects", "120", "--rate", "100", "--duration", "2s", "--faults", faults, "--seed", seed, "-o", "json",
+        "demo",
+        "--objects",
+        "120",
+        "--rate",
+        "100",
+        "--duration",
+        "2s",
+        "--faults",
+        faults,
+        "--seed",
+        seed,
+        "-o",
+        "json",
     ])
     .expect(0);
     let last = ended.stdout.lines().last().unwrap();
@@ -58,7 +70,21 @@ fn a_storm() {
 #[test]
 fn the_same_seed_makes_the_same_cluster() {
     let data = || {
-        let ended = run(&["demo", "--objects", "50", "--rate", "0", "--duration", "0s", "--faults", "none", "--seed", "5", "-o", "json"]);
+        let ended = run(&[
+            "demo",
+            "--objects",
+            "50",
+            "--rate",
+            "0",
+            "--duration",
+            "0s",
+            "--faults",
+            "none",
+            "--seed",
+            "5",
+            "-o",
+            "json",
+        ]);
         let report: Value = serde_json::from_str(ended.expect(0).stdout.lines().last().unwrap()).unwrap();
         (report["objects"].clone(), report["resource_version"].clone())
     };
@@ -67,11 +93,15 @@ fn the_same_seed_makes_the_same_cluster() {
 
 #[test]
 fn the_summary_is_for_people() {
-    let ended = run(&["demo", "--objects", "20", "--rate", "50", "--duration", "1s", "--seed", "4"]).expect(0);
+    let ended =
+        run(&["demo", "--objects", "20", "--rate", "50", "--duration", "1s", "--seed", "4"]).expect(0);
     let last = ended.stdout.lines().last().unwrap();
     assert!(last.starts_with("The copy is right: all "), "{last}");
     assert!(ended.stdout.contains("seed 4"), "{}", ended.stdout);
-    assert!(!ended.stdout.contains('\u{1b}') && !ended.stderr.contains('\u{1b}'), "colours without a terminal");
+    assert!(
+        !ended.stdout.contains('\u{1b}') && !ended.stderr.contains('\u{1b}'),
+        "colours without a terminal"
+    );
 }
 
 #[test]

@@ -4,10 +4,7 @@ mod support;
 
 use std::io::{BufRead, BufReader};
 
-use reflector_apiserver::{
-    ApiServer, Verb,
-    faults::Fault,
-};
+use reflector_apiserver::{ApiServer, Verb, faults::Fault};
 use serde_json::{Value, json};
 use support::{Running, Server, create, gadget, gadgets, pod};
 
@@ -146,7 +143,10 @@ fn permission_that_is_taken_away_is_told() {
     let mut watch = watch(&server, &["pods", "-A"]);
     watch.stderr("watching");
     server.api.with_auth(|auth| {
-        auth.deny.push(reflector_apiserver::AccessRule { resource: Some("pods".to_owned()), ..Default::default() });
+        auth.deny.push(reflector_apiserver::AccessRule {
+            resource: Some("pods".to_owned()),
+            ..Default::default()
+        });
     });
     server.api.restart();
     let line = watch.stderr("forbidden");
@@ -175,7 +175,8 @@ fn a_list_for_a_reader_that_has_gone_is_no_error() {
             create(core, "pods", pod("shop", &format!("pod-{n}"), "many"));
         }
     });
-    let (watch, stdout) = Running::start_unread(&["watch", "pods", "-A", "--once", "-o", "json", "--server", &server.url()]);
+    let (watch, stdout) =
+        Running::start_unread(&["watch", "pods", "-A", "--once", "-o", "json", "--server", &server.url()]);
     drop(stdout);
     let ended = watch.end().expect(0);
     assert_eq!(ended.stderr, "");
@@ -184,7 +185,8 @@ fn a_list_for_a_reader_that_has_gone_is_no_error() {
 #[test]
 fn a_reader_that_does_not_read_holds_up_nothing() {
     let server = Server::with_objects();
-    let (mut watch, stdout) = Running::start_unread(&["watch", "pods", "-n", "shop", "-o", "json", "--server", &server.url()]);
+    let (mut watch, stdout) =
+        Running::start_unread(&["watch", "pods", "-n", "shop", "-o", "json", "--server", &server.url()]);
     watch.stderr("watching");
     // Far more than a pipe holds.
     for _ in 0..200 {

@@ -58,7 +58,10 @@ fn a_wide_table_has_more() {
 fn selectors_select() {
     let server = Server::with_objects();
     assert_eq!(once(&server, &["pods", "-A", "-l", "app in (cart)", "-o", "name"]), "pod/cart\n");
-    assert_eq!(once(&server, &["pods", "-A", "--field-selector", "metadata.name=till", "-o", "name"]), "pod/till\n");
+    assert_eq!(
+        once(&server, &["pods", "-A", "--field-selector", "metadata.name=till", "-o", "name"]),
+        "pod/till\n"
+    );
 }
 
 #[test]
@@ -99,7 +102,8 @@ fn metadata_alone() {
     let text = once(&server, &["pods", "-n", "shop", "--metadata-only"]);
     assert_eq!(cells(&text)[0], ["NAME", "AGE"]);
     let json: Value =
-        serde_json::from_str(&once(&server, &["pods", "-n", "shop", "--metadata-only", "-o", "json"])).unwrap();
+        serde_json::from_str(&once(&server, &["pods", "-n", "shop", "--metadata-only", "-o", "json"]))
+            .unwrap();
     assert_eq!(json["items"][0]["kind"], "PartialObjectMetadata");
     assert_eq!(json["items"][0].get("spec"), None);
     let asked = server.api.requests();
@@ -143,7 +147,8 @@ fn old_servers_tell_each_group_on_its_own() {
     // A proxy that loses the Accept header makes any server an old one.
     let server = Server::with_objects();
     let old = support::old::Proxy::start(&server.url());
-    let ended = run(&["watch", "deploy", "-n", "shop", "--once", "-o", "name", "--server", &old.url]).expect(0);
+    let ended =
+        run(&["watch", "deploy", "-n", "shop", "--once", "-o", "name", "--server", &old.url]).expect(0);
     assert_eq!(ended.stdout, "deployment.apps/web\n");
 }
 
@@ -155,7 +160,9 @@ fn a_kubeconfig_gives_the_server_and_the_namespace() {
     let text = server.api.kubeconfig().replace("namespace: default", "namespace: shop");
     std::fs::write(&file, text).unwrap();
     let file = file.to_str().unwrap();
-    let ended = run(&["watch", "pods", "--once", "-o", "name", "--kubeconfig", file, "--context", "reflector"]).expect(0);
+    let ended =
+        run(&["watch", "pods", "--once", "-o", "name", "--kubeconfig", file, "--context", "reflector"])
+            .expect(0);
     assert_eq!(ended.stdout, "pod/cart\npod/till\n");
 }
 

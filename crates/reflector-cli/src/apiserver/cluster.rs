@@ -62,7 +62,13 @@ impl Cluster {
     }
 
     /// Changes pods at a rate for some time; tells of each change whether the server took it.
-    pub(crate) async fn churn(&self, rate: f64, objects: usize, duration: Duration, mut told: impl FnMut(bool)) {
+    pub(crate) async fn churn(
+        &self,
+        rate: f64,
+        objects: usize,
+        duration: Duration,
+        mut told: impl FnMut(bool),
+    ) {
         if rate <= 0.0 {
             return;
         }

@@ -8,7 +8,9 @@ use serde_json::Value;
 pub(super) fn same_revisions<K>(copy: &Snapshot<K>, truth: &[StoredObject]) -> bool {
     copy.len() == truth.len()
         && truth.iter().all(|stored| {
-            find(copy, stored).is_some_and(|object| object.uid() == stored.uid && version_of(object) == stored.revision.to_string())
+            find(copy, stored).is_some_and(|object| {
+                object.uid() == stored.uid && version_of(object) == stored.revision.to_string()
+            })
         })
 }
 
@@ -23,7 +25,8 @@ pub(super) fn differences<K>(copy: &Snapshot<K>, truth: &[StoredObject]) -> Vec<
     let missing = differences.iter().filter(|difference| difference.ends_with(MISSING)).count();
     if copy.len() + missing != truth.len() {
         let ghosts = copy.iter().filter(|object| !have(object));
-        differences.extend(ghosts.map(|object| format!("{}: in the copy and not on the server", object.key())));
+        differences
+            .extend(ghosts.map(|object| format!("{}: in the copy and not on the server", object.key())));
     }
     differences
 }
@@ -58,7 +61,8 @@ fn difference<K>(copy: &Snapshot<K>, stored: &StoredObject) -> Option<String> {
         object.entry("apiVersion").or_insert_with(|| "v1".into());
         object.entry("kind").or_insert_with(|| "Pod".into());
     }
-    (ours != theirs).then(|| format!("{key}: the content differs at version {version}, at {}", path(&ours, &theirs)))
+    (ours != theirs)
+        .then(|| format!("{key}: the content differs at version {version}, at {}", path(&ours, &theirs)))
 }
 
 /// Where two values differ first.
@@ -68,7 +72,10 @@ fn path(a: &Value, b: &Value) -> String {
             let names = a.keys().chain(b.keys());
             let differs = names.into_iter().find(|name| a.get(*name) != b.get(*name));
             differs.map_or_else(String::new, |name| {
-                format!(".{name}{}", path(a.get(name).unwrap_or(&Value::Null), b.get(name).unwrap_or(&Value::Null)))
+                format!(
+                    ".{name}{}",
+                    path(a.get(name).unwrap_or(&Value::Null), b.get(name).unwrap_or(&Value::Null))
+                )
             })
         }
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
@@ -142,7 +149,10 @@ mod tests {
             assert!(found[0].contains(expected), "{found:?}");
         }
         let renamed = differences(&only_b(|pod| pod["metadata"]["name"] = "ghost".into()), &truth);
-        assert_eq!(renamed, ["x/b: on the server and not in the copy", "x/ghost: in the copy and not on the server"]);
+        assert_eq!(
+            renamed,
+            ["x/b: on the server and not in the copy", "x/ghost: in the copy and not on the server"]
+        );
         assert_eq!(differences(&only_b(|_| {}), &truth[..1]), ["x/b: in the copy and not on the server"]);
     }
 }

@@ -95,11 +95,13 @@ async fn demonstrate(options: &Options, view: &mut View) -> Result<Report, Error
     let counters = Counters::install();
     let started = Instant::now();
     view.stage(Stage::Preparing, options);
-    let cluster = Cluster::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), options.objects, options.seed).await?;
+    let cluster =
+        Cluster::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), options.objects, options.seed).await?;
     cluster.server().with_faults(|faults| faults.set_profile(options.profile));
     let reflector = start(options, &cluster)?;
     let changes = Cell::new(0);
-    let numbers = Numbers { reflector: &reflector, cluster: &cluster, counters: &counters, changes: &changes };
+    let numbers =
+        Numbers { reflector: &reflector, cluster: &cluster, counters: &counters, changes: &changes };
 
     view.stage(Stage::Running, options);
     let churn = cluster.churn(options.rate, options.objects, options.duration, |taken| {
@@ -128,19 +130,20 @@ fn start(options: &Options, cluster: &Cluster) -> Result<Reflector<Pod>, Error> 
     let failed = |what: String| Error::failed(format!("cannot make a client for {url}: {what}"));
     let config = kube::Config::new(url.parse().map_err(|error| failed(chain(error)))?);
     let client = kube_client(config).map_err(|error| failed(chain(error)))?;
-    let builder = Reflector::builder(KubeListWatch::<Pod>::all(client)).seed(options.seed).options(|protocol| {
-        // Recoveries are to be seen within seconds. The help text tells of these numbers.
-        protocol.backoff = BackoffOptions {
-            first: Duration::from_millis(100),
-            cap: Duration::from_secs(1),
-            reset_after: Duration::from_secs(5),
-        };
-        protocol.watch_timeout = (Duration::from_secs(1), Duration::from_secs(3));
-        protocol.idle_limit = Duration::from_secs(5);
-        protocol.initial_deadline = Duration::from_secs(3);
-        protocol.streaming_probe_after = Duration::from_secs(10);
-        protocol.slow_retry = Duration::from_secs(1);
-    });
+    let builder =
+        Reflector::builder(KubeListWatch::<Pod>::all(client)).seed(options.seed).options(|protocol| {
+            // Recoveries are to be seen within seconds. The help text tells of these numbers.
+            protocol.backoff = BackoffOptions {
+                first: Duration::from_millis(100),
+                cap: Duration::from_secs(1),
+                reset_after: Duration::from_secs(5),
+            };
+            protocol.watch_timeout = (Duration::from_secs(1), Duration::from_secs(3));
+            protocol.idle_limit = Duration::from_secs(5);
+            protocol.initial_deadline = Duration::from_secs(3);
+            protocol.streaming_probe_after = Duration::from_secs(10);
+            protocol.slow_retry = Duration::from_secs(1);
+        });
     Ok(builder.start())
 }
 
@@ -158,6 +161,7 @@ async fn settle(options: &Options, reflector: &Reflector<Pod>, cluster: &Cluster
 
 fn differences(reflector: &Reflector<Pod>, cluster: &Cluster) -> Result<Vec<String>, Error> {
     let objects = cluster.server().with_core(|core| core.objects("pods"));
-    let objects = objects.map_err(|error| Error::failed(format!("cannot read the server's objects: {error}")))?;
+    let objects =
+        objects.map_err(|error| Error::failed(format!("cannot read the server's objects: {error}")))?;
     Ok(compare::differences(&reflector.cache().snapshot(), &objects))
 }

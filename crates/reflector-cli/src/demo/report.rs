@@ -1,10 +1,6 @@
 //! What the demonstration came to.
 
-use std::{
-    collections::BTreeMap,
-    fmt::Write,
-    time::Duration,
-};
+use std::{collections::BTreeMap, fmt::Write, time::Duration};
 
 use serde::Serialize;
 
@@ -123,6 +119,7 @@ impl Report {
 pub(super) fn reasons(counts: &BTreeMap<String, u64>) -> String {
     let mut by_count: Vec<(&String, &u64)> = counts.iter().collect();
     by_count.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
-    let listed: Vec<String> = by_count.into_iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+    let listed: Vec<String> =
+        by_count.into_iter().map(|(reason, count)| format!("{count} {reason}")).collect();
     if listed.is_empty() { String::new() } else { format!(": {}", listed.join(", ")) }
 }

@@ -79,7 +79,9 @@ impl View {
             Stage::Preparing | Stage::Comparing => Duration::ZERO,
         };
         let line = match stage {
-            Stage::Preparing => format!("making up a cluster of {} pods, seed {}", options.objects, options.seed),
+            Stage::Preparing => {
+                format!("making up a cluster of {} pods, seed {}", options.objects, options.seed)
+            }
             Stage::Running => format!(
                 "{} changes per second and faults ({}) for {}",
                 options.rate,
@@ -190,11 +192,20 @@ impl View {
         const WIDTH: usize = 30;
         let (elapsed, length) = (self.began.elapsed(), self.length.max(Duration::from_millis(1)));
         let share = (elapsed.as_secs_f64() / length.as_secs_f64()).min(1.0);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and the width")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "between 0 and the width"
+        )]
         #[expect(clippy::cast_precision_loss, reason = "the width is small")]
         let done = (share * WIDTH as f64) as usize;
         let bar = format!("{}{}", "#".repeat(done), "-".repeat(WIDTH - done));
-        format!("[{bar}] {} of {}{}", seconds(elapsed), seconds(length), if self.stage == Stage::Settling { " at the most" } else { "" })
+        format!(
+            "[{bar}] {} of {}{}",
+            seconds(elapsed),
+            seconds(length),
+            if self.stage == Stage::Settling { " at the most" } else { "" }
+        )
     }
 }
 
@@ -229,11 +240,14 @@ fn faults(numbers: &Numbers<'_>) -> u64 {
 /// How far the copy is behind, in versions, and in time if it is long.
 fn lag(numbers: &Numbers<'_>) -> String {
     let revision = numbers.cluster.server().with_core(|core| core.revision());
-    let version = numbers.reflector.cache().version().and_then(|version| version.to_string().parse::<u64>().ok());
+    let version =
+        numbers.reflector.cache().version().and_then(|version| version.to_string().parse::<u64>().ok());
     let Some(version) = version else { return "nothing yet".to_owned() };
     let behind = revision.saturating_sub(version);
     match numbers.reflector.staleness() {
-        Some(stale) if stale >= Duration::from_millis(500) => format!("{behind} versions and {} behind", seconds(stale)),
+        Some(stale) if stale >= Duration::from_millis(500) => {
+            format!("{behind} versions and {} behind", seconds(stale))
+        }
         _ => format!("{behind} versions behind"),
     }
 }

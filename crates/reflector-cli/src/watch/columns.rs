@@ -33,7 +33,8 @@ const fn nothing(_: &Value, _: Timestamp) -> Vec<String> {
     Vec::new()
 }
 
-const PLAIN: Layout = Layout { headers: &[], cells: nothing, wide_headers: &[], wide_cells: nothing, age: true };
+const PLAIN: Layout =
+    Layout { headers: &[], cells: nothing, wide_headers: &[], wide_cells: nothing, age: true };
 
 const fn layout(headers: &'static [&'static str], cells: Cells) -> Layout {
     Layout { headers, cells, ..PLAIN }
@@ -76,12 +77,18 @@ impl Columns {
 
 fn of(group: &str, plural: &str) -> Layout {
     match (group, plural) {
-        ("", "pods") => wide(layout(&["READY", "STATUS", "RESTARTS"], pod::cells), &["IP", "NODE"], |pod, _| {
-            vec![or_none(text(pod, "/status/podIP")), or_none(text(pod, "/spec/nodeName"))]
-        }),
+        ("", "pods") => {
+            wide(layout(&["READY", "STATUS", "RESTARTS"], pod::cells), &["IP", "NODE"], |pod, _| {
+                vec![or_none(text(pod, "/status/podIP")), or_none(text(pod, "/spec/nodeName"))]
+            })
+        }
         ("", "nodes") => wide(
             layout(&["STATUS", "ROLES", "VERSION"], |node, _| {
-                vec![node_status(node), node_roles(node), text(node, "/status/nodeInfo/kubeletVersion").to_owned()]
+                vec![
+                    node_status(node),
+                    node_roles(node),
+                    text(node, "/status/nodeInfo/kubeletVersion").to_owned(),
+                ]
             }),
             &["INTERNAL-IP", "OS-IMAGE"],
             |node, _| vec![or_none(&node_address(node)), or_none(text(node, "/status/nodeInfo/osImage"))],
@@ -90,14 +97,22 @@ fn of(group: &str, plural: &str) -> Layout {
             layout(&["STATUS"], |object, _| vec![text(object, "/status/phase").to_owned()])
         }
         ("", "services") => layout(&["TYPE", "CLUSTER-IP", "PORT(S)"], |service, _| {
-            vec![text(service, "/spec/type").to_owned(), or_none(text(service, "/spec/clusterIP")), ports(service)]
+            vec![
+                text(service, "/spec/type").to_owned(),
+                or_none(text(service, "/spec/clusterIP")),
+                ports(service),
+            ]
         }),
-        ("", "configmaps") => layout(&["DATA"], |map, _| vec![(len(map, "/data") + len(map, "/binaryData")).to_string()]),
+        ("", "configmaps") => {
+            layout(&["DATA"], |map, _| vec![(len(map, "/data") + len(map, "/binaryData")).to_string()])
+        }
         // How many entries, and never what is in them.
         ("", "secrets") => layout(&["TYPE", "DATA"], |secret, _| {
             vec![text(secret, "/type").to_owned(), len(secret, "/data").to_string()]
         }),
-        ("" | "events.k8s.io", "events") => Layout { age: false, ..layout(&["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"], event) },
+        ("" | "events.k8s.io", "events") => {
+            Layout { age: false, ..layout(&["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"], event) }
+        }
         ("apps", "deployments") => wide(
             layout(&["READY", "UP-TO-DATE", "AVAILABLE"], |object, _| {
                 vec![
@@ -211,7 +226,8 @@ fn event(event: &Value, now: Timestamp) -> Vec<String> {
         let object = event.get(name)?;
         Some(format!("{}/{}", text(object, "/kind").to_lowercase(), text(object, "/name")))
     });
-    let seen = first(&["/series/lastObservedTime", "/lastTimestamp", "/eventTime", "/deprecatedLastTimestamp"]);
+    let seen =
+        first(&["/series/lastObservedTime", "/lastTimestamp", "/eventTime", "/deprecatedLastTimestamp"]);
     let seen = if seen.is_empty() { first(&["/metadata/creationTimestamp"]) } else { seen };
     vec![
         age_since(&seen, now),
@@ -253,7 +269,11 @@ mod tests {
             ("batch", "jobs"),
             ("example.com", "gadgets"),
         ];
-        let odd = [json!(null), json!({}), json!({"spec": [], "status": "x", "data": 7, "metadata": {"labels": []}})];
+        let odd = [
+            json!(null),
+            json!({}),
+            json!({"spec": [], "status": "x", "data": 7, "metadata": {"labels": []}}),
+        ];
         for (group, plural) in kinds {
             for object in &odd {
                 cells(group, plural, object);

@@ -45,19 +45,17 @@ async fn follow(options: &Options) -> Result<(), Error> {
     let counters = Counters::install();
     let connection = connect(&options.cluster).await?;
     let discovery = discover(&connection).await?;
-    let resource = options.name().find(&discovery).map_err(|error| {
-        Error::failed(format!("{error} (asked {})", connection.url))
-    })?;
+    let resource = options
+        .name()
+        .find(&discovery)
+        .map_err(|error| Error::failed(format!("{error} (asked {})", connection.url)))?;
     let scope = options.scope(&connection, resource);
     let kind = GroupVersionKind::gvk(&resource.group, &resource.version, &resource.kind);
     let api = ApiResource::from_gvk_with_plural(&kind, &resource.plural);
-    let source = KubeListWatch::<serde_json::Value>::dynamic(connection.client.clone(), &api, scope.as_deref());
+    let source =
+        KubeListWatch::<serde_json::Value>::dynamic(connection.client.clone(), &api, scope.as_deref());
     let session = Session { options, connection: &connection, resource, scope: scope.as_deref(), counters };
-    if options.metadata_only {
-        session.run(source.metadata_only()).await
-    } else {
-        session.run(source).await
-    }
+    if options.metadata_only { session.run(source.metadata_only()).await } else { session.run(source).await }
 }
 
 /// All that is known once the server has been asked what it has.
@@ -154,7 +152,10 @@ impl Session<'_> {
     }
 
     /// Starts the thread that prints: a terminal may block it for as long as it likes.
-    fn print<K: Send + 'static>(&self, queue: Arc<Queue<K>>) -> Result<oneshot::Receiver<Result<(), Error>>, Error> {
+    fn print<K: Send + 'static>(
+        &self,
+        queue: Arc<Queue<K>>,
+    ) -> Result<oneshot::Receiver<Result<(), Error>>, Error> {
         let mut printer = self.printer();
         let (done, printed) = oneshot::channel();
         std::thread::Builder::new()
@@ -175,7 +176,8 @@ impl Session<'_> {
         queue: &Queue<K>,
         reports: &mut mpsc::Receiver<ErrorReport>,
     ) -> Result<(), Error> {
-        let mut teller = Teller::new(format!("{}{} at {}", self.resource.qualified(), self.place(), self.connection.url));
+        let mut teller =
+            Teller::new(format!("{}{} at {}", self.resource.qualified(), self.place(), self.connection.url));
         let mut status = handle.watch_status();
         loop {
             tokio::select! {
@@ -206,7 +208,9 @@ impl Session<'_> {
         let next = match report.class {
             Class::Unauthorized => "the server does not accept these credentials",
             Class::Forbidden => "somebody has to grant `list` and `watch`",
-            Class::Mistake if self.options.labels.is_some() || self.options.fields.is_some() => "check the selectors",
+            Class::Mistake if self.options.labels.is_some() || self.options.fields.is_some() => {
+                "check the selectors"
+            }
             Class::Absent => "the server has just told that there is such a resource; try again",
             _ => "giving up",
         };

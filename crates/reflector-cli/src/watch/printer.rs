@@ -43,9 +43,19 @@ impl Printer {
         }
         headers.push("NAME");
         headers.extend(columns.headers());
-        let singular = if resource.singular.is_empty() { resource.kind.to_lowercase() } else { resource.singular.clone() };
-        let prefix = if resource.group.is_empty() { singular } else { format!("{singular}.{}", resource.group) };
-        Self { form: options.form, prefix, namespaces, columns, table: Table::new(headers) }
+        let singular = if resource.singular.is_empty() {
+            resource.kind.to_lowercase()
+        } else {
+            resource.singular.clone()
+        };
+        let prefix =
+            if resource.group.is_empty() { singular } else { format!("{singular}.{}", resource.group) };
+        let mut table = Table::new(headers);
+        if !options.once {
+            // The widest event comes late, and the columns are not to jump.
+            table.fit(&[vec![Event::Modified.as_str().to_owned()]]);
+        }
+        Self { form: options.form, prefix, namespaces, columns, table }
     }
 
     /// Whether people read it, who want a word where there is nothing.
@@ -61,7 +71,8 @@ impl Printer {
         match self.form {
             Form::Table { .. } => {
                 let now = Timestamp::now();
-                let rows: Vec<Vec<String>> = snapshot.iter().map(|object| self.row(None, object, now)).collect();
+                let rows: Vec<Vec<String>> =
+                    snapshot.iter().map(|object| self.row(None, object, now)).collect();
                 self.rows(&mut out, &rows)?;
             }
             Form::Name => snapshot.iter().try_for_each(|object| self.name(&mut out, object))?,

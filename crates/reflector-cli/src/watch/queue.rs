@@ -139,7 +139,8 @@ fn merge<K>(items: Vec<Item<K>>) -> Vec<Item<K>> {
         }
     }
     let left = pending.into_iter();
-    left.flat_map(|entry| entry.gone.map(|last| (Event::Deleted, last)).into_iter().chain(entry.now)).collect()
+    left.flat_map(|entry| entry.gone.map(|last| (Event::Deleted, last)).into_iter().chain(entry.now))
+        .collect()
 }
 
 #[cfg(test)]
@@ -191,7 +192,10 @@ mod tests {
     #[test]
     fn a_reader_that_keeps_up_sees_everything() {
         let queue = Queue::with_limit(3);
-        queue.push(vec![Delta::Added(object("a", 1)), Delta::Updated { old: object("a", 1), new: object("a", 2) }]);
+        queue.push(vec![
+            Delta::Added(object("a", 1)),
+            Delta::Updated { old: object("a", 1), new: object("a", 2) },
+        ]);
         assert_eq!(shown(&queue.take().unwrap()), ["A a 1", "M a 2"]);
         queue.close();
         assert!(queue.take().is_none());

@@ -54,11 +54,18 @@ impl Teller {
             _ => "stale",
         };
         let since = match (self.connected, self.trouble) {
-            (true, None) => format!(", stale since {}", Timestamp::now().to_zoned_datetime(TimeZone::system()).strftime("%H:%M:%S")),
+            (true, None) => format!(
+                ", stale since {}",
+                Timestamp::now().to_zoned_datetime(TimeZone::system()).strftime("%H:%M:%S")
+            ),
             _ => String::new(),
         };
         // `stale, stale since` says it twice.
-        let what = if what == "stale" { since.trim_start_matches(", ").to_owned() } else { format!("{what}{since}") };
+        let what = if what == "stale" {
+            since.trim_start_matches(", ").to_owned()
+        } else {
+            format!("{what}{since}")
+        };
         self.trouble.get_or_insert_with(Instant::now);
         let next = if report.retry_in.is_zero() {
             "trying again at once".to_owned()

@@ -19,7 +19,11 @@ impl<K> Feed<K> {
 }
 
 impl<K: Send + 'static> Store<K> for Feed<K> {
-    fn apply(&mut self, changes: Vec<Change<K>>, version: Option<&ResourceVersion>) -> Result<(), StoreError> {
+    fn apply(
+        &mut self,
+        changes: Vec<Change<K>>,
+        version: Option<&ResourceVersion>,
+    ) -> Result<(), StoreError> {
         let mut deltas: Vec<Delta<K>> = Vec::with_capacity(changes.len());
         self.cache.apply_with(changes, version, &mut |delta| deltas.push(delta));
         self.queue.push(deltas);

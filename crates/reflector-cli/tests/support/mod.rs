@@ -84,7 +84,9 @@ pub fn reflector(args: &[&str]) -> (Command, TempDir) {
     let home = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_reflector"));
     command.args(args).env("HOME", home.path()).stdin(Stdio::null());
-    for name in ["KUBECONFIG", "RUST_LOG", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "KUBERNETES_SERVICE_HOST"] {
+    for name in
+        ["KUBECONFIG", "RUST_LOG", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "KUBERNETES_SERVICE_HOST"]
+    {
         command.env_remove(name);
     }
     (command, home)
@@ -148,7 +150,11 @@ impl Lines {
                 return from + found;
             }
             let left = until.saturating_duration_since(Instant::now());
-            assert!(!state.1 && !left.is_zero(), "no line with `{text}` after line {from} in:\n{}", state.0.join("\n"));
+            assert!(
+                !state.1 && !left.is_zero(),
+                "no line with `{text}` after line {from} in:\n{}",
+                state.0.join("\n")
+            );
             state = self.more.wait_timeout(state, left).unwrap().0;
         }
     }
@@ -206,7 +212,8 @@ impl Running {
     }
 
     pub fn signal(&self, name: &str) {
-        let status = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status().unwrap();
+        let status =
+            Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status().unwrap();
         assert!(status.success());
     }
 
@@ -216,7 +223,11 @@ impl Running {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
-            assert!(Instant::now() < until, "it does not end; stderr: {:?}", self.stderr.state.lock().unwrap().0);
+            assert!(
+                Instant::now() < until,
+                "it does not end; stderr: {:?}",
+                self.stderr.state.lock().unwrap().0
+            );
             thread::sleep(Duration::from_millis(5));
         }
     }

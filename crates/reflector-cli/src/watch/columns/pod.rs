@@ -20,7 +20,11 @@ fn is_ready(container: &Value) -> bool {
 
 fn status(pod: &Value) -> String {
     if pod.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null()) {
-        return if text(pod, "/status/reason") == "NodeLost" { "Unknown".into() } else { "Terminating".into() };
+        return if text(pod, "/status/reason") == "NodeLost" {
+            "Unknown".into()
+        } else {
+            "Terminating".into()
+        };
     }
     if let Some(init) = initializing(pod) {
         return init;
@@ -40,7 +44,8 @@ fn status(pod: &Value) -> String {
     }
     if status == "Completed" && running {
         let conditions = items(pod, "/status/conditions").iter();
-        let ready = conditions.into_iter().any(|c| text(c, "/type") == "Ready" && text(c, "/status") == "True");
+        let ready =
+            conditions.into_iter().any(|c| text(c, "/type") == "Ready" && text(c, "/status") == "True");
         status = if ready { "Running".into() } else { "NotReady".into() };
     }
     status
@@ -86,10 +91,14 @@ mod tests {
 
     #[test]
     fn one_word_for_each_state() {
-        let container = |state: Value, ready: bool| json!({"ready": ready, "restartCount": 2, "state": state});
+        let container =
+            |state: Value, ready: bool| json!({"ready": ready, "restartCount": 2, "state": state});
         let cases = [
             (json!({"status": {"phase": "Pending"}}), "Pending"),
-            (json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": {"phase": "Running"}}), "Terminating"),
+            (
+                json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": {"phase": "Running"}}),
+                "Terminating",
+            ),
             (json!({"status": {"phase": "Failed", "reason": "Evicted"}}), "Evicted"),
             (
                 json!({"status": {"phase": "Running", "containerStatuses": [container(json!({"waiting": {"reason": "CrashLoopBackOff"}}), false)]}}),

@@ -1,0 +1,135 @@
+//! An embedded server with a made-up cluster in it that changes.
+
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
+
+use jiff::Timestamp;
+use reflector_apiserver::{
+    ApiServer,
+    core::{Core, CoreOptions, OperatorError, Step},
+    seed::{self, Churn, ChurnOptions, ClusterOptions, Object, Write},
+};
+
+use crate::{connect::chain, error::Error};
+
+/// A running server and the recipe of its objects.
+pub(crate) struct Cluster {
+    server: ApiServer,
+    options: ClusterOptions,
+}
+
+/// Objects that are made in one go: requests are answered in between.
+const BATCH: usize = 200;
+/// Changes that are made in one go.
+const BURST: usize = 100;
+
+impl Cluster {
+    /// Starts a server and fills it.
+    pub(crate) async fn start(listen: SocketAddr, pods: usize, seed: u64) -> Result<Self, Error> {
+        let epoch = Timestamp::now();
+        let mut core = CoreOptions::default();
+        core.epoch = epoch;
+        let server = ApiServer::builder().core(core).seed(seed).address(listen).start().await;
+        let server = server.map_err(|error| Error::failed(chain(error)))?;
+        let options = ClusterOptions { seed, pods, epoch, ..ClusterOptions::default() };
+        let cluster = Self { server, options };
+        if pods > 0 {
+            cluster.fill().await?;
+        }
+        Ok(cluster)
+    }
+
+    pub(crate) fn server(&self) -> &ApiServer {
+        &self.server
+    }
+
+    async fn fill(&self) -> Result<(), Error> {
+        let made_up = seed::Cluster::new(self.options.clone());
+        let mut objects = made_up.objects();
+        loop {
+            let batch: Vec<Object> = objects.by_ref().take(BATCH).collect();
+            if batch.is_empty() {
+                return Ok(());
+            }
+            self.server
+                .with_core(|core| batch.iter().try_for_each(|object| create(core, object)))
+                .map_err(|error| Error::failed(format!("cannot make up the cluster: {error}")))?;
+            // It is much work, and a signal may come.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Changes pods at a rate for some time; tells of each change whether the server took it.
+    pub(crate) async fn churn(
+        &self,
+        rate: f64,
+        objects: usize,
+        duration: Duration,
+        mut told: impl FnMut(bool),
+    ) {
+        if rate <= 0.0 {
+            return;
+        }
+        let options = ChurnOptions {
+            seed: self.options.seed,
+            rate,
+            mass_delete_every: 1000,
+            mass_delete: objects / 20,
+            ..ChurnOptions::default()
+        };
+        let mut churn = Churn::new(seed::Cluster::new(self.options.clone()), options);
+        let started = Instant::now();
+        loop {
+            let due: Vec<Write> = std::iter::from_fn(|| churn.poll(started.elapsed())).take(BURST).collect();
+            if due.is_empty() {
+                let wait = churn.next_at().saturating_sub(started.elapsed());
+                let left = duration.saturating_sub(started.elapsed());
+                if left.is_zero() {
+                    return;
+                }
+                tokio::time::sleep(wait.min(left)).await;
+                continue;
+            }
+            let now = self.server.now();
+            let taken: Vec<bool> =
+                self.server.with_core(|core| due.iter().map(|write| apply(core, now, write)).collect());
+            taken.into_iter().for_each(&mut told);
+            if started.elapsed() >= duration {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    pub(crate) async fn stop(self) {
+        self.server.stop().await;
+    }
+}
+
+fn create(core: &mut Core, object: &Object) -> Result<(), OperatorError> {
+    // What the generator makes is valid JSON; if it were not, the core would refuse it.
+    let value = serde_json::from_str(&object.json).unwrap_or_default();
+    core.create(object.resource, value).map(|_| ())
+}
+
+/// Makes a change past the faults, as if by another client.
+fn apply(core: &mut Core, now: Duration, write: &Write) -> bool {
+    if let Write::Create(object) = write {
+        // The operator may give a status and a uid; a client may not.
+        return create(core, object).is_ok();
+    }
+    let id = core.open(now, write.request());
+    let mut taken = false;
+    loop {
+        match core.poll(id, now) {
+            Step::Head(head) => taken = head.status().is_success(),
+            Step::Data(_) => {}
+            // A write does not wait.
+            Step::End | Step::Wait { .. } => break,
+        }
+    }
+    core.close(id);
+    taken
+}

@@ -1,0 +1,229 @@
+//! `reflector watch`: a collection on the terminal, as it is and as it changes.
+
+mod columns;
+mod options;
+mod printer;
+mod queue;
+mod state;
+mod store;
+mod table;
+
+use std::{future::pending, sync::Arc, time::Duration};
+
+use kube::core::{ApiResource, GroupVersionKind};
+use reflector::{
+    Cache, Control, Handle, KubeListWatch, NotReady, Reflector,
+    protocol::{Class, ErrorReport},
+};
+use tokio::sync::{mpsc, oneshot};
+
+pub(crate) use self::options::Options;
+use self::{printer::Printer, queue::Queue, state::Teller, store::Feed};
+use crate::{
+    connect::{Connection, connect},
+    counters::Counters,
+    discovery::{Resource, discover},
+    error::Error,
+    format::seconds,
+    output, signals,
+};
+
+/// How long the last lines may take on their way to a terminal that does not read.
+const LAST_LINES: Duration = Duration::from_secs(1);
+
+/// Runs the command.
+pub(crate) async fn run(options: Options) -> Result<(), Error> {
+    tokio::select! {
+        // Whatever it is doing: it has been told to end.
+        () = signals::end(), if options.once => Ok(()),
+        result = follow(&options) => result,
+    }
+}
+
+async fn follow(options: &Options) -> Result<(), Error> {
+    // From the start: the library takes its counters when a reflector is made.
+    let counters = Counters::install();
+    let connection = connect(&options.cluster).await?;
+    let discovery = discover(&connection).await?;
+    let resource = options
+        .name()
+        .find(&discovery)
+        .map_err(|error| Error::failed(format!("{error} (asked {})", connection.url)))?;
+    let scope = options.scope(&connection, resource);
+    let kind = GroupVersionKind::gvk(&resource.group, &resource.version, &resource.kind);
+    let api = ApiResource::from_gvk_with_plural(&kind, &resource.plural);
+    let source =
+        KubeListWatch::<serde_json::Value>::dynamic(connection.client.clone(), &api, scope.as_deref());
+    let session = Session { options, connection: &connection, resource, scope: scope.as_deref(), counters };
+    if options.metadata_only { session.run(source.metadata_only()).await } else { session.run(source).await }
+}
+
+/// All that is known once the server has been asked what it has.
+struct Session<'a> {
+    options: &'a Options,
+    connection: &'a Connection,
+    resource: &'a Resource,
+    /// The namespace; `None` for all, and for resources without.
+    scope: Option<&'a str>,
+    counters: Counters,
+}
+
+impl Session<'_> {
+    async fn run<K: Send + 'static>(&self, source: KubeListWatch<K>) -> Result<(), Error> {
+        if self.options.once { self.once(source).await } else { self.forever(source).await }
+    }
+
+    fn builder<K: Send + 'static>(
+        &self,
+        source: KubeListWatch<K>,
+        mut on_error: impl FnMut(&ErrorReport) + Send + 'static,
+    ) -> reflector::Builder<K, KubeListWatch<K>> {
+        let mut builder = Reflector::builder(source).on_error(move |report| {
+            on_error(report);
+            Control::Continue
+        });
+        if let Some(labels) = &self.options.labels {
+            builder = builder.labels(labels);
+        }
+        if let Some(fields) = &self.options.fields {
+            builder = builder.fields(fields);
+        }
+        builder
+    }
+
+    fn printer(&self) -> Printer {
+        Printer::new(self.resource, self.options, self.scope.is_none())
+    }
+
+    /// Prints the list when it is complete.
+    async fn once<K: Send + 'static>(&self, source: KubeListWatch<K>) -> Result<(), Error> {
+        let (tell, mut told) = mpsc::channel::<ErrorReport>(16);
+        let builder = self.builder(source, move |report| {
+            if report.first && passing(report.class) {
+                let _ = tell.try_send(report.clone());
+            }
+        });
+        let reflector = builder.start();
+        loop {
+            tokio::select! {
+                // What went wrong before is told before.
+                biased;
+                Some(report) = told.recv() => {
+                    output::note(&format!("reflector: {report}; trying again in {}", seconds(report.retry_in)));
+                }
+                ready = reflector.ready() => {
+                    ready.map_err(|error| self.blocked(&error))?;
+                    break;
+                }
+            }
+        }
+        let cache = reflector.stop().await;
+        if cache.is_empty() && self.printer().is_for_people() {
+            output::note(&format!("No {} found{}.", self.resource.qualified(), self.place()));
+            return Ok(());
+        }
+        self.printer().list(&cache).map_err(|error| Error::stdout(&error))
+    }
+
+    /// Prints changes until it is told to end.
+    async fn forever<K: Send + 'static>(&self, source: KubeListWatch<K>) -> Result<(), Error> {
+        let queue = Arc::new(Queue::default());
+        let (cache, writer) = Cache::new();
+        let (report, mut reports) = mpsc::channel::<ErrorReport>(64);
+        let builder = self.builder(source, move |error| {
+            // Only what is new is worth a line; and where lines pile up, the next state says more.
+            if error.first {
+                let _ = report.try_send(error.clone());
+            }
+        });
+        let mut printed = self.print(Arc::clone(&queue))?;
+        let handle = builder.start_with(Feed::new(writer, Arc::clone(&queue)));
+        let told = tokio::select! {
+            told = self.tell(&handle, &cache, &queue, &mut reports) => told,
+            result = &mut printed => result.unwrap_or(Ok(())),
+            () = signals::stdout_closed() => Err(Error::PipeClosed),
+            () = signals::end() => Ok(()),
+        };
+        handle.stop().await;
+        queue.close();
+        // What was seen is printed, unless nobody reads.
+        let _ = tokio::time::timeout(LAST_LINES, printed).await;
+        told
+    }
+
+    /// Starts the thread that prints: a terminal may block it for as long as it likes.
+    fn print<K: Send + 'static>(
+        &self,
+        queue: Arc<Queue<K>>,
+    ) -> Result<oneshot::Receiver<Result<(), Error>>, Error> {
+        let mut printer = self.printer();
+        let (done, printed) = oneshot::channel();
+        std::thread::Builder::new()
+            .name("printer".to_owned())
+            .spawn(move || {
+                let result = printer.follow(&queue).map_err(|error| Error::stdout(&error));
+                let _ = done.send(result);
+            })
+            .map_err(|error| Error::failed(format!("cannot start a thread: {error}")))?;
+        Ok(printed)
+    }
+
+    /// Tells on stderr what becomes of the connection. Ends only if the first sync can never be.
+    async fn tell<K>(
+        &self,
+        handle: &Handle,
+        cache: &Cache<K>,
+        queue: &Queue<K>,
+        reports: &mut mpsc::Receiver<ErrorReport>,
+    ) -> Result<(), Error> {
+        let mut teller =
+            Teller::new(format!("{}{} at {}", self.resource.qualified(), self.place(), self.connection.url));
+        let mut status = handle.watch_status();
+        loop {
+            tokio::select! {
+                // Errors come before the states that they lead to.
+                biased;
+                Some(report) = reports.recv() => {
+                    if !handle.status().synced && !passing(report.class) {
+                        return Err(self.blocked(&NotReady::Blocked(Box::new(report))));
+                    }
+                    teller.failed(&report);
+                }
+                changed = status.changed() => {
+                    if changed.is_err() {
+                        return pending().await;
+                    }
+                    let seen = status.borrow_and_update().clone();
+                    teller.relisted(&self.counters.by("reflector_relists_total", "reason"));
+                    teller.state(&seen, cache.len());
+                    teller.merged(queue.merged());
+                }
+            }
+        }
+    }
+
+    /// What keeps the first list from coming.
+    fn blocked(&self, error: &NotReady) -> Error {
+        let NotReady::Blocked(report) = error else { return Error::failed(error.to_string()) };
+        let next = match report.class {
+            Class::Unauthorized => "the server does not accept these credentials",
+            Class::Forbidden => "somebody has to grant `list` and `watch`",
+            Class::Mistake if self.options.labels.is_some() || self.options.fields.is_some() => {
+                "check the selectors"
+            }
+            Class::Absent => "the server has just told that there is such a resource; try again",
+            _ => "giving up",
+        };
+        Error::failed(format!("{report} (asked {}); {next}", self.connection.url))
+    }
+
+    /// ` in namespace shop`, for sentences.
+    fn place(&self) -> String {
+        self.scope.map(|namespace| format!(" in namespace {namespace}")).unwrap_or_default()
+    }
+}
+
+/// Whether waiting may help.
+fn passing(class: Class) -> bool {
+    !class.needs_somebody() || class == Class::NotSupported
+}

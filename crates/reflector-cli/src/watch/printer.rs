@@ -1,0 +1,203 @@
+//! Objects and changes as text.
+
+use std::io::{self, Write};
+
+use jiff::Timestamp;
+use reflector::{Cache, Object};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{
+    columns::Columns,
+    options::{Form, Options},
+    queue::{Event, Item, Queue},
+    table::Table,
+};
+use crate::{
+    discovery::Resource,
+    format::compact_json,
+    output::{self, BOLD, GREEN, RED, YELLOW, one_line},
+};
+
+/// Prints to stdout.
+pub(super) struct Printer {
+    form: Form,
+    /// `pod`, `deployment.apps`: what `-o name` puts before the name.
+    prefix: String,
+    namespaces: bool,
+    columns: Columns,
+    table: Table,
+}
+
+impl Printer {
+    pub(super) fn new(resource: &Resource, options: &Options, all_namespaces: bool) -> Self {
+        let wide = options.form == Form::Table { wide: true };
+        let columns = Columns::of(resource, options.metadata_only, wide);
+        let namespaces = all_namespaces && resource.namespaced;
+        let mut headers = Vec::new();
+        if !options.once {
+            headers.push("EVENT");
+        }
+        if namespaces {
+            headers.push("NAMESPACE");
+        }
+        headers.push("NAME");
+        headers.extend(columns.headers());
+        let singular = if resource.singular.is_empty() {
+            resource.kind.to_lowercase()
+        } else {
+            resource.singular.clone()
+        };
+        let prefix =
+            if resource.group.is_empty() { singular } else { format!("{singular}.{}", resource.group) };
+        let mut table = Table::new(headers);
+        if !options.once {
+            // The widest event comes late, and the columns are not to jump.
+            table.fit(&[vec![Event::Modified.as_str().to_owned()]]);
+        }
+        Self { form: options.form, prefix, namespaces, columns, table }
+    }
+
+    /// Whether people read it, who want a word where there is nothing.
+    pub(super) fn is_for_people(&self) -> bool {
+        matches!(self.form, Form::Table { .. } | Form::Name)
+    }
+
+    /// Prints all objects, once.
+    pub(super) fn list<K>(&mut self, cache: &Cache<K>) -> io::Result<()> {
+        let mut out = output::stdout();
+        let snapshot = cache.snapshot();
+        let version = snapshot.version().map(ToString::to_string).unwrap_or_default();
+        match self.form {
+            Form::Table { .. } => {
+                let now = Timestamp::now();
+                let rows: Vec<Vec<String>> =
+                    snapshot.iter().map(|object| self.row(None, object, now)).collect();
+                self.rows(&mut out, &rows)?;
+            }
+            Form::Name => snapshot.iter().try_for_each(|object| self.name(&mut out, object))?,
+            Form::Json => {
+                let list = List::new(&version, snapshot.iter().map(value).collect());
+                serde_json::to_writer_pretty(&mut out, &list)?;
+                out.write_all(b"\n")?;
+            }
+            Form::Yaml => {
+                let list = List::new(&version, snapshot.iter().map(value).collect());
+                out.write_all(yaml(&list)?.as_bytes())?;
+            }
+        }
+        out.flush()
+    }
+
+    /// Prints changes until the queue is closed.
+    pub(super) fn follow<K>(&mut self, queue: &Queue<K>) -> io::Result<()> {
+        let mut out = output::stdout();
+        while let Some(items) = queue.take() {
+            self.changes(&mut out, &items)?;
+            out.flush()?;
+        }
+        Ok(())
+    }
+
+    fn changes<K>(&mut self, out: &mut impl Write, items: &[Item<K>]) -> io::Result<()> {
+        match self.form {
+            Form::Table { .. } => {
+                let now = Timestamp::now();
+                let row = |(event, object): &Item<K>| self.row(Some(*event), object, now);
+                let rows: Vec<Vec<String>> = items.iter().map(row).collect();
+                self.rows(out, &rows)
+            }
+            Form::Name => items.iter().try_for_each(|(_, object)| self.name(out, object)),
+            Form::Json => items.iter().try_for_each(|(event, object)| {
+                write!(out, r#"{{"type":"{}","object":"#, event.as_str())?;
+                // A line is an event, whatever the server's taste in line ends.
+                out.write_all(&compact_json(object.json()))?;
+                out.write_all(b"}\n")
+            }),
+            Form::Yaml => items.iter().try_for_each(|(event, object)| {
+                let change = Change { kind: event.as_str(), object: value(object) };
+                write!(out, "---\n{}", yaml(&change)?)
+            }),
+        }
+    }
+
+    fn rows(&mut self, out: &mut impl Write, rows: &[Vec<String>]) -> io::Result<()> {
+        self.table.fit(rows);
+        if let Some(header) = self.table.header() {
+            writeln!(out, "{BOLD}{header}{BOLD:#}")?;
+        }
+        for row in rows {
+            let line = self.table.line(row);
+            // An event is the first cell, if there is one.
+            let color = match row.first().map(String::as_str) {
+                Some("ADDED") => GREEN,
+                Some("MODIFIED") => YELLOW,
+                Some("DELETED") => RED,
+                _ => {
+                    writeln!(out, "{line}")?;
+                    continue;
+                }
+            };
+            let (event, rest) = line.split_once(' ').unwrap_or((&line, ""));
+            writeln!(out, "{color}{event}{color:#} {rest}")?;
+        }
+        Ok(())
+    }
+
+    fn row<K>(&self, event: Option<Event>, object: &Object<K>, now: Timestamp) -> Vec<String> {
+        let mut row = Vec::new();
+        row.extend(event.map(|event| event.as_str().to_owned()));
+        if self.namespaces {
+            row.push(one_line(object.namespace().unwrap_or_default()));
+        }
+        row.push(one_line(object.name()));
+        row.extend(self.columns.cells(&value(object), now).iter().map(|cell| one_line(cell)));
+        row
+    }
+
+    fn name<K>(&self, out: &mut impl Write, object: &Object<K>) -> io::Result<()> {
+        writeln!(out, "{}/{}", self.prefix, one_line(object.name()))
+    }
+}
+
+/// The object as a tree. What the reflector keeps is valid JSON; if it were not, nothing is shown of it.
+fn value<K>(object: &Object<K>) -> Value {
+    serde_json::from_slice(object.json()).unwrap_or_default()
+}
+
+fn yaml(document: &impl Serialize) -> io::Result<String> {
+    let mut text = serde_saphyr::to_string(document).map_err(io::Error::other)?;
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// What `kubectl get -o json` prints of several objects.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct List<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    metadata: ListMeta<'a>,
+    items: Vec<Value>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ListMeta<'a> {
+    resource_version: &'a str,
+}
+
+impl<'a> List<'a> {
+    fn new(resource_version: &'a str, items: Vec<Value>) -> Self {
+        Self { api_version: "v1", kind: "List", metadata: ListMeta { resource_version }, items }
+    }
+}
+
+#[derive(Serialize)]
+struct Change {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    object: Value,
+}

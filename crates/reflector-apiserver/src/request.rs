@@ -63,19 +63,14 @@ impl fmt::Display for Verb {
 
 /// The word names no verb.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "unknown verb `{0}`: expected get, list, watch, create, update, patch, delete or deletecollection"
-)]
+#[error("unknown verb `{0}`: expected get, list, watch, create, update, patch, delete or deletecollection")]
 pub struct UnknownVerb(String);
 
 impl FromStr for Verb {
     type Err = UnknownVerb;
 
     fn from_str(text: &str) -> Result<Self, UnknownVerb> {
-        Self::ALL
-            .into_iter()
-            .find(|verb| verb.as_str() == text)
-            .ok_or_else(|| UnknownVerb(text.to_owned()))
+        Self::ALL.into_iter().find(|verb| verb.as_str() == text).ok_or_else(|| UnknownVerb(text.to_owned()))
     }
 }
 
@@ -101,12 +96,7 @@ pub struct RequestInfo {
 impl RequestInfo {
     /// Takes a request apart; `None` when it is not about a resource (discovery, health, unknown paths).
     pub fn parse(method: &Method, uri: &Uri) -> Option<Self> {
-        let mut parts = uri
-            .path()
-            .split('/')
-            .filter(|part| !part.is_empty())
-            .map(decode)
-            .peekable();
+        let mut parts = uri.path().split('/').filter(|part| !part.is_empty()).map(decode).peekable();
         let group = match parts.next()?.as_ref() {
             "api" => String::new(),
             "apis" => parts.next()?.into_owned(),
@@ -147,35 +137,21 @@ impl RequestInfo {
             let name = name.strip_prefix('=').unwrap_or(name);
             (!name.contains(',')).then(|| name.to_owned())
         });
-        Some(Self {
-            verb,
-            group,
-            version,
-            resource,
-            namespace,
-            name,
-            subresource,
-        })
+        Some(Self { verb, group, version, resource, namespace, name, subresource })
     }
 }
 
 /// The first value of a query parameter: of a repeated one only the first counts.
 pub(crate) fn query_value<'a>(query: Option<&'a str>, name: &str) -> Option<Cow<'a, str>> {
-    pairs(query)
-        .find(|(key, _)| key == name)
-        .map(|(_, value)| value)
+    pairs(query).find(|(key, _)| key == name).map(|(_, value)| value)
 }
 
 /// The query's parameters, decoded, in order.
 pub(crate) fn pairs(query: Option<&str>) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
-    query
-        .unwrap_or_default()
-        .split('&')
-        .filter(|pair| !pair.is_empty())
-        .map(|pair| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (decode(name), decode(value))
-        })
+    query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (decode(name), decode(value))
+    })
 }
 
 /// Booleans in queries: absent, `0` and `false` are false, everything else, also nothing at all, is true.
@@ -192,9 +168,7 @@ fn decode(text: &str) -> Cow<'_, str> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
-        let hex = bytes
-            .get(at + 1..at + 3)
-            .and_then(|hex| std::str::from_utf8(hex).ok());
+        let hex = bytes.get(at + 1..at + 3).and_then(|hex| std::str::from_utf8(hex).ok());
         match (byte, hex.and_then(|hex| u8::from_str_radix(hex, 16).ok())) {
             (b'%', Some(decoded)) => {
                 out.push(decoded);
@@ -212,64 +186,39 @@ fn decode(text: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
-    fn parse(method: Method, uri: &str) -> RequestInfo {
-        RequestInfo::parse(&method, &uri.parse().unwrap()).unwrap()
+    fn parse(method: &Method, uri: &str) -> RequestInfo {
+        RequestInfo::parse(method, &uri.parse().unwrap()).unwrap()
     }
 
     #[test]
     fn verbs_follow_method_name_and_the_watch_parameter() {
-        assert_eq!(parse(Method::GET, "/api/v1/pods").verb, Verb::List);
-        assert_eq!(parse(Method::GET, "/api/v1/pods?watch").verb, Verb::Watch);
-        assert_eq!(parse(Method::GET, "/api/v1/pods?watch=0").verb, Verb::List);
-        assert_eq!(
-            parse(Method::GET, "/api/v1/pods?watch=FALSE").verb,
-            Verb::List
-        );
-        assert_eq!(
-            parse(Method::GET, "/api/v1/namespaces/a/pods/p?watch=1").verb,
-            Verb::Get
-        );
-        assert_eq!(parse(Method::GET, "/api/v1/watch/pods").verb, Verb::Watch);
-        assert_eq!(
-            parse(Method::DELETE, "/api/v1/namespaces/a/pods").verb,
-            Verb::DeleteCollection
-        );
-        assert_eq!(
-            parse(Method::PATCH, "/api/v1/namespaces/a/pods/p/status").verb,
-            Verb::Patch
-        );
+        assert_eq!(parse(&Method::GET, "/api/v1/pods").verb, Verb::List);
+        assert_eq!(parse(&Method::GET, "/api/v1/pods?watch").verb, Verb::Watch);
+        assert_eq!(parse(&Method::GET, "/api/v1/pods?watch=0").verb, Verb::List);
+        assert_eq!(parse(&Method::GET, "/api/v1/pods?watch=FALSE").verb, Verb::List);
+        assert_eq!(parse(&Method::GET, "/api/v1/namespaces/a/pods/p?watch=1").verb, Verb::Get);
+        assert_eq!(parse(&Method::GET, "/api/v1/watch/pods").verb, Verb::Watch);
+        assert_eq!(parse(&Method::DELETE, "/api/v1/namespaces/a/pods").verb, Verb::DeleteCollection);
+        assert_eq!(parse(&Method::PATCH, "/api/v1/namespaces/a/pods/p/status").verb, Verb::Patch);
     }
 
     #[test]
     fn paths_are_taken_apart() {
-        let info = parse(
-            Method::PUT,
-            "/apis/apps/v1/namespaces/a/deployments/d/scale",
-        );
+        let info = parse(&Method::PUT, "/apis/apps/v1/namespaces/a/deployments/d/scale");
         assert_eq!((info.group.as_str(), info.version.as_str()), ("apps", "v1"));
         assert_eq!(info.resource, "deployments");
         assert_eq!(info.namespace.as_deref(), Some("a"));
         assert_eq!(info.name.as_deref(), Some("d"));
         assert_eq!(info.subresource.as_deref(), Some("scale"));
-        let info = parse(Method::GET, "/api/v1/namespaces/a");
-        assert_eq!(
-            (info.resource.as_str(), info.name.as_deref()),
-            ("namespaces", Some("a"))
-        );
-        let info = parse(Method::GET, "/api/v1/pods?fieldSelector=metadata.name%3Dx");
+        let info = parse(&Method::GET, "/api/v1/namespaces/a");
+        assert_eq!((info.resource.as_str(), info.name.as_deref()), ("namespaces", Some("a")));
+        let info = parse(&Method::GET, "/api/v1/pods?fieldSelector=metadata.name%3Dx");
         assert_eq!(info.name.as_deref(), Some("x"));
     }
 
     #[test]
     fn what_is_no_resource_is_none() {
-        for path in [
-            "/",
-            "/api",
-            "/api/v1",
-            "/apis/apps/v1",
-            "/version",
-            "/api/v1/%zz/",
-        ] {
+        for path in ["/", "/api", "/api/v1", "/apis/apps/v1", "/version", "/api/v1/%zz/"] {
             let info = RequestInfo::parse(&Method::GET, &path.parse().unwrap());
             assert_eq!(info.is_none(), !path.contains("%zz"), "{path}");
         }

@@ -1,4 +1,5 @@
 //! The HTTP front and the faults, over a real socket.
+#![allow(clippy::unwrap_used, reason = "in the functions that tests share, too")]
 
 #[path = "support/http1.rs"]
 mod http1;
@@ -8,13 +9,15 @@ use std::{io, time::Duration};
 use http1::{Connection, Ending, get, request};
 use reflector_apiserver::{
     AccessRule, ApiServer, Verb,
-    faults::{ErrorBody, Fault, Gzip, InitialEventsEnd, Interruption, Point, Profile},
+    core::CoreOptions,
+    faults::{ErrorBody, Fault, Faults, Gzip, InitialEventsEnd, Interruption, Point, Profile},
 };
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const LIST: &str = "/api/v1/namespaces/a/configmaps";
-const WATCH: &str = "/api/v1/namespaces/a/configmaps?watch=true&resourceVersion=0&allowWatchBookmarks=true&timeoutSeconds=1";
+const WATCH: &str =
+    "/api/v1/namespaces/a/configmaps?watch=true&resourceVersion=0&allowWatchBookmarks=true&timeoutSeconds=1";
 
 async fn server(fault: impl Into<Option<Fault>>) -> ApiServer {
     let server = ApiServer::start().await.unwrap();
@@ -62,9 +65,13 @@ async fn bodies_of_more_than_two_kilobytes_come_in_chunks() {
 
 #[tokio::test]
 async fn only_long_lists_are_compressed_and_only_for_whom_accepts_it() {
-    let server = server(None).await;
+    // So that versions have the same length all along.
+    let mut options = CoreOptions::default();
+    options.first_revision = 1_000;
+    let server = ApiServer::builder().core(options).start().await.unwrap();
     let ask = async |size: usize, accept: &str| {
-        let object = json!({"metadata": {"namespace": "b", "name": "large"}, "data": {"k": "x".repeat(size)}});
+        let object =
+            json!({"metadata": {"namespace": "b", "name": "large"}, "data": {"k": "x".repeat(size)}});
         server.with_core(|core| {
             let _ = core.delete("configmaps", "b", "large");
             core.create("configmaps", object).unwrap();
@@ -178,7 +185,8 @@ async fn tokens_can_be_rotated_under_a_running_watch() {
 
 #[tokio::test]
 async fn denied_requests_get_the_body_of_an_api_server() {
-    let rule = AccessRule { verbs: vec![Verb::List], resource: Some("configmaps".to_owned()), namespace: None };
+    let rule =
+        AccessRule { verbs: vec![Verb::List], resource: Some("configmaps".to_owned()), namespace: None };
     let server = ApiServer::builder().deny(rule).start().await.unwrap();
     let reply = get(server.address(), LIST).await;
     assert_eq!((reply.status, reply.header("x-content-type-options")), (403, Some("nosniff")));
@@ -187,7 +195,8 @@ async fn denied_requests_get_the_body_of_an_api_server() {
 
 #[tokio::test]
 async fn made_up_answers_come_as_often_as_asked() {
-    let server = server(Fault::on(Verb::List).resource("configmaps").times(2).status(429).retry_after(3)).await;
+    let server =
+        server(Fault::on(Verb::List).resource("configmaps").times(2).status(429).retry_after(3)).await;
     for expected in [429, 429, 200] {
         let reply = get(server.address(), LIST).await;
         assert_eq!(reply.status, expected);
@@ -291,7 +300,8 @@ async fn error_events_end_a_watch() {
 /// K5, and a client that takes any bookmark for the end.
 #[tokio::test]
 async fn the_end_bookmark_can_be_missing_plain_or_late() {
-    let marked = |event: &Value| event["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"] == "true";
+    let marked =
+        |event: &Value| event["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"] == "true";
     let ask = async |what| {
         let server = server(Fault::on(Verb::Watch).initial_events_end(what)).await;
         get(server.address(), WATCH).await.events()
@@ -327,7 +337,8 @@ async fn one_object_can_be_undecodable() {
 
 #[tokio::test]
 async fn events_can_be_strange() {
-    let server = server("watch:without-metadata=1,unknown-type=2,duplicate-events".parse::<Fault>().unwrap()).await;
+    let server =
+        server("watch:without-metadata=1,unknown-type=2,duplicate-events".parse::<Fault>().unwrap()).await;
     let events = get(server.address(), WATCH).await.events();
     assert_eq!(kinds(&events)[..4], ["ADDED", "ADDED", "RELOCATED", "RELOCATED"]);
     assert!(events[0]["object"].get("metadata").is_none());
@@ -338,7 +349,8 @@ async fn events_can_be_strange() {
 async fn versions_can_go_back_within_a_watch() {
     let server = server("watch:regress-versions".parse::<Fault>().unwrap()).await;
     let update = json!({"metadata": {"namespace": "a", "name": "one"}, "data": {"k": "new"}});
-    let first = get(server.address(), LIST).await.json()["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
+    let first =
+        get(server.address(), LIST).await.json()["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
     server.with_core(|core| {
         core.update("configmaps", update.clone()).unwrap();
         let mut update = update;
@@ -347,7 +359,8 @@ async fn versions_can_go_back_within_a_watch() {
     });
     let path = format!("{LIST}?watch=true&timeoutSeconds=1&resourceVersion={first}");
     let events = get(server.address(), &path).await.events();
-    let values: Vec<&str> = events.iter().map(|event| event["object"]["data"]["k"].as_str().unwrap()).collect();
+    let values: Vec<&str> =
+        events.iter().map(|event| event["object"]["data"]["k"].as_str().unwrap()).collect();
     assert_eq!(values, ["new", "newer", "new"]);
 }
 
@@ -360,7 +373,7 @@ async fn continue_tokens_can_always_be_expired() {
     let second = get(server.address(), &format!("{LIST}?limit=1&continue={token}")).await;
     assert_eq!(second.status, 410);
     let fresh = second.json()["metadata"]["continue"].as_str().unwrap().to_owned();
-    server.with_faults(|faults| faults.clear());
+    server.with_faults(Faults::clear);
     let rest = get(server.address(), &format!("{LIST}?continue={fresh}")).await;
     assert_eq!(rest.json()["items"].as_array().unwrap().len(), 2);
 }
@@ -384,7 +397,7 @@ async fn lists_can_have_the_habits_of_other_servers() {
     let reply = get(server.address(), LIST).await;
     assert!(reply.body.starts_with(b"{\"items\":["));
     assert_eq!(reply.json()["metadata"]["resourceVersion"], "");
-    server.with_faults(|faults| faults.clear());
+    server.with_faults(Faults::clear);
     server.inject("list:items-null".parse().unwrap());
     assert_eq!(get(server.address(), LIST).await.json()["items"], Value::Null);
 }
@@ -473,4 +486,42 @@ async fn request_bodies_have_a_limit() {
     let kind = [("Content-Type", "application/json")];
     let reply = request(server.address(), "POST", LIST, &kind, &body, PATIENCE).await.unwrap();
     assert_eq!((reply.status, reply.header("connection")), (413, Some("close")));
+}
+
+/// Time is tokio's: an hour passes in no time.
+#[tokio::test(start_paused = true)]
+async fn a_paused_clock_moves_the_server_too() {
+    let server = server(None).await;
+    let mut connection = Connection::open(server.address()).await.unwrap();
+    connection.send("GET", &format!("{LIST}?watch=true&timeoutSeconds=3600"), &[], b"").await.unwrap();
+    let mut reply = connection.head().await.unwrap();
+    while connection.more(&mut reply).await.unwrap() {}
+    assert_eq!(reply.events().len(), 3);
+    assert!(server.now() >= Duration::from_secs(3_600), "{:?}", server.now());
+}
+
+/// HTTP/2 without TLS, by prior knowledge: many exchanges on one connection, some of them broken.
+#[tokio::test]
+async fn http2_carries_many_exchanges() {
+    use http_body_util::{BodyExt, Empty};
+    use hyper_util::rt::{TokioExecutor, TokioIo};
+
+    let server = server(Fault::on(Verb::Watch).after(1).once().cut_after_events(1)).await;
+    let stream = tokio::net::TcpStream::connect(server.address()).await.unwrap();
+    let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
+    let (mut sender, connection) = handshake.await.unwrap();
+    let connection = tokio::spawn(connection);
+    let mut ask = |path: &str| {
+        let uri = format!("{}{path}", server.url());
+        sender.send_request(http::Request::get(uri).body(Empty::<bytes::Bytes>::new()).unwrap())
+    };
+    let (watch, cut, list) = (ask(WATCH), ask(WATCH), ask(LIST));
+    let (watch, cut, list) = tokio::join!(watch, cut, list);
+    assert_eq!(list.unwrap().collect().await.unwrap().to_bytes().last(), Some(&b'\n'));
+    assert!(cut.unwrap().collect().await.is_err(), "only this stream is broken");
+    let body = watch.unwrap().collect().await.unwrap().to_bytes();
+    assert_eq!(body.iter().filter(|byte| **byte == b'\n').count(), 4);
+    drop(sender);
+    server.stop().await;
+    let _ = connection.await;
 }

@@ -1,4 +1,5 @@
 //! The reflector as a whole, against a source that the test answers, in virtual time.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 

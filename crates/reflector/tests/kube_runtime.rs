@@ -1,5 +1,6 @@
 //! kube-rs' own watcher, in both modes, against the embedded API server: the server must satisfy clients that know
 //! nothing of this project.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![cfg(feature = "kube")]
 
 mod support;

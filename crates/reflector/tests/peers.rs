@@ -2,6 +2,7 @@
 //!
 //! `k…` and `b1` are defects that were confirmed in kube-runtime 5.0.0 and kubert 0.25.0; each test says what was seen
 //! there. Others are named after the report.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![cfg(feature = "kube")]
 
 mod support;

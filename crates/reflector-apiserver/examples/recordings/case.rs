@@ -50,9 +50,19 @@ impl Case {
         accept.map_or("", |(_, value)| value)
     }
 
+    /// Is it about one object by its path?
+    pub(crate) fn is_single(&self) -> bool {
+        let path = self.path.split('?').next().unwrap_or_default();
+        path.split('/').count() == 7 && path.starts_with("/api/v1/namespaces/")
+    }
+
     pub(crate) fn is_watch(&self) -> bool {
+        if self.is_single() {
+            return false;
+        }
         let query = self.path.split_once('?').map_or("", |(_, query)| query);
-        self.path.contains("/v1/watch/") || query.split('&').any(|pair| pair == "watch=true" || pair == "watch")
+        self.path.contains("/v1/watch/")
+            || query.split('&').any(|pair| pair == "watch=true" || pair == "watch")
     }
 
     pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
@@ -62,12 +72,14 @@ impl Case {
 
     /// The lines of a watch, with the second at which each had come.
     pub(crate) fn lines(&self) -> Vec<(f64, &[u8])> {
-        // The marks count the response with its head and chunk framing: one frame per event, about 8 bytes each.
-        let head: usize = self.headers.iter().map(|(name, value)| name.len() + value.len() + 4).sum::<usize>() + 19;
+        // The marks count the response with its head and chunk framing, which is not counted here: nothing seems to have come
+        // later than it did.
+        let head: usize =
+            self.headers.iter().map(|(name, value)| name.len() + value.len() + 4).sum::<usize>() + 19;
         let mut at = head;
         let mut lines = Vec::new();
         for line in self.body.split_inclusive(|byte| *byte == b'\n') {
-            at += line.len() + 3;
+            at += line.len();
             let mut come = 0;
             let time = self.marks.iter().find(|(_, bytes)| {
                 come += bytes;

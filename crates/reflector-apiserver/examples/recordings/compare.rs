@@ -44,7 +44,11 @@ pub(crate) fn difference(case: &Case, reply: &Reply) -> Option<String> {
 }
 
 fn all<'a>(headers: &'a [(String, String)], name: &str) -> Vec<&'a str> {
-    headers.iter().filter(|(have, _)| have.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str()).collect()
+    headers
+        .iter()
+        .filter(|(have, _)| have.eq_ignore_ascii_case(name))
+        .map(|(_, value)| value.as_str())
+        .collect()
 }
 
 fn body(case: &Case, reply: &Reply) -> Option<String> {
@@ -61,7 +65,11 @@ fn body(case: &Case, reply: &Reply) -> Option<String> {
                 return Some(format!("indented: {}, recorded {}", indented(&have), indented(&want)));
             }
             if have.ends_with(b"\n") != want.ends_with(b"\n") {
-                return Some(format!("last newline: {}, recorded {}", have.ends_with(b"\n"), want.ends_with(b"\n")));
+                return Some(format!(
+                    "last newline: {}, recorded {}",
+                    have.ends_with(b"\n"),
+                    want.ends_with(b"\n")
+                ));
             }
             let (have, want) = (parse(&have)?, parse(&want)?);
             normalised(have).difference(&normalised(want), "body")
@@ -76,7 +84,11 @@ fn body(case: &Case, reply: &Reply) -> Option<String> {
             have.len(),
             want.len()
         )),
-        _ => Some(format!("body {:?}, recorded {:?}", String::from_utf8_lossy(&have), String::from_utf8_lossy(&want))),
+        _ => Some(format!(
+            "body {:?}, recorded {:?}",
+            String::from_utf8_lossy(&have),
+            String::from_utf8_lossy(&want)
+        )),
     }
 }
 
@@ -105,7 +117,11 @@ fn events(case: &Case, have: &[u8], want: &[u8]) -> Option<String> {
         have.truncate(want.len());
     }
     let kinds = |events: &[Node]| {
-        events.iter().filter_map(|event| event.get("type")?.text().map(str::to_owned)).collect::<Vec<_>>().join(" ")
+        events
+            .iter()
+            .filter_map(|event| event.get("type")?.text().map(str::to_owned))
+            .collect::<Vec<_>>()
+            .join(" ")
     };
     if have.len() != want.len() {
         return Some(format!("events [{}], recorded [{}]", kinds(&have), kinds(&want)));
@@ -134,7 +150,14 @@ impl Normaliser {
         match node {
             Node::Object(members) => {
                 let members = members.into_iter().filter(|(name, _)| name != "managedFields");
-                Node::Object(members.map(|(name, value)| { let value = self.node(value, &name); (name, value) }).collect())
+                Node::Object(
+                    members
+                        .map(|(name, value)| {
+                            let value = self.node(value, &name);
+                            (name, value)
+                        })
+                        .collect(),
+                )
             }
             Node::Array(items) => Node::Array(items.into_iter().map(|item| self.node(item, name)).collect()),
             Node::Text(text) => Node::Text(self.text(text, name)),
@@ -164,7 +187,8 @@ impl Normaliser {
     }
 
     fn token(&mut self, text: String) -> String {
-        let Some(Node::Object(members)) = URL_SAFE_NO_PAD.decode(&text).ok().and_then(|bytes| parse(&bytes)) else {
+        let Some(Node::Object(members)) = URL_SAFE_NO_PAD.decode(&text).ok().and_then(|bytes| parse(&bytes))
+        else {
             return text;
         };
         let members: Vec<String> = members
@@ -195,7 +219,10 @@ fn numbers(text: &str) -> String {
 }
 
 fn is_time(text: &str) -> bool {
-    text.len() >= 20 && text.ends_with('Z') && text.as_bytes().get(10) == Some(&b'T') && text.starts_with("20")
+    text.len() >= 20
+        && text.ends_with('Z')
+        && text.as_bytes().get(10) == Some(&b'T')
+        && text.starts_with("20")
 }
 
 /// `5m12s`
@@ -225,7 +252,9 @@ fn yaml(bytes: &[u8]) -> String {
             continue;
         }
         out.push_str(match name {
-            "uid" | "resourceVersion" | "creationTimestamp" | "continue" => &line[..line.find(':').unwrap_or(0)],
+            "uid" | "resourceVersion" | "creationTimestamp" | "continue" => {
+                &line[..line.find(':').unwrap_or(0)]
+            }
             _ => line,
         });
         out.push('\n');

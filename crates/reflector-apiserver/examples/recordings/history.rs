@@ -20,6 +20,15 @@ pub(crate) enum Change {
     Delete(Key),
 }
 
+impl Change {
+    /// What it is about: `configmaps` or `widgets.example.com`.
+    pub(crate) fn resource(&self) -> &str {
+        match self {
+            Self::Write((resource, ..), _) | Self::Delete((resource, ..)) => resource,
+        }
+    }
+}
+
 /// All revisions that are known.
 #[derive(Debug, Default)]
 pub(crate) struct History {
@@ -54,15 +63,21 @@ impl History {
         if !matches!(case.status, 200 | 201) || case.path.contains("dryRun") || !is_json(case) {
             return;
         }
-        let Some(resource) = resource(&case.path) else { return };
+        let Some(resource) = resource(&case.path) else {
+            return;
+        };
         if case.accept().contains("as=") || case.path.contains("/apis/events") {
             return;
         }
         if case.is_watch() {
             for (_, line) in case.lines() {
-                let Ok(event) = serde_json::from_slice::<Value>(line) else { continue };
+                let Ok(event) = serde_json::from_slice::<Value>(line) else {
+                    continue;
+                };
                 let object = &event["object"];
-                let (Some(version), Some(key)) = (version(object), key(&resource, object)) else { continue };
+                let (Some(version), Some(key)) = (version(object), key(&resource, object)) else {
+                    continue;
+                };
                 match event["type"].as_str() {
                     Some("ADDED" | "MODIFIED") => self.write(version, key, object.clone()),
                     // A selector's DELETED may be a change that no longer matches: the full watch knows better.
@@ -97,14 +112,23 @@ impl History {
     /// A full list shows what is gone.
     fn infer_deletions(&mut self, case: &Case) {
         let partial = ["Selector", "limit", "continue", "Exact"].iter().any(|word| case.path.contains(word));
-        if case.status != 200 || case.is_watch() || partial || !is_json(case) || case.accept().contains("as=") {
+        if case.status != 200 || case.is_watch() || partial || !is_json(case) || case.accept().contains("as=")
+        {
             return;
         }
-        let Some(resource) = resource(&case.path) else { return };
-        let Ok(body) = serde_json::from_slice::<Value>(&case.body) else { return };
-        let (Some(listed), Some(items)) = (version(&body), body["items"].as_array()) else { return };
+        let Some(resource) = resource(&case.path) else {
+            return;
+        };
+        let Ok(body) = serde_json::from_slice::<Value>(&case.body) else {
+            return;
+        };
+        let (Some(listed), Some(items)) = (version(&body), body["items"].as_array()) else {
+            return;
+        };
         let present: HashSet<Key> = items.iter().filter_map(|item| key(&resource, item)).collect();
-        let Some(namespace) = present.iter().next().map(|key| key.1.clone()) else { return };
+        let Some(namespace) = present.iter().next().map(|key| key.1.clone()) else {
+            return;
+        };
         let mut state: HashMap<&Key, u64> = HashMap::new();
         for (version, change) in self.changes.range(..=listed) {
             match change {
@@ -118,7 +142,8 @@ impl History {
             .map(|(key, version)| (key.clone(), version))
             .collect();
         for (key, last) in gone {
-            if let Some(free) = (last + 1..=listed).rev().find(|version| !self.changes.contains_key(version)) {
+            if let Some(free) = (last + 1..=listed).rev().find(|version| !self.changes.contains_key(version))
+            {
                 self.changes.insert(free, Change::Delete(key));
             }
         }
@@ -126,12 +151,26 @@ impl History {
 
     /// Brings a server from one revision to another.
     pub(crate) fn apply(&self, core: &mut Core, from: u64, to: u64) -> Result<(), String> {
+        if to <= from {
+            return Ok(());
+        }
         for (revision, change) in self.changes.range(from + 1..=to) {
             core.advance_revision_to(revision - 1);
             let result = match change {
                 Change::Write((resource, namespace, name), object) => {
                     let there = core.object(resource, namespace, name).is_ok();
-                    let object = object.clone();
+                    let mut object = object.clone();
+                    // What an update carries of these is its precondition.
+                    if let Some(metadata) = object["metadata"].as_object_mut() {
+                        metadata.remove("resourceVersion");
+                        if there {
+                            metadata.remove("uid");
+                        }
+                        // Neither holds an object back nor lets it go: the history says when it went.
+                        for name in ["finalizers", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+                            metadata.remove(name);
+                        }
+                    }
                     let written =
                         if there { core.update(resource, object) } else { core.create(resource, object) };
                     written.map(|_| ()).map_err(|error| error.to_string())
@@ -155,13 +194,17 @@ pub(crate) fn sight(case: &Case) -> Sight {
     }
     if !case.is_watch() {
         let body: Value = serde_json::from_slice(&case.body).unwrap_or_default();
-        let exact = case.path.contains("Exact") || case.path.contains("continue") || body["kind"] != Value::Null && body.get("items").is_none() && body.get("rows").is_none();
+        let exact = case.path.contains("Exact")
+            || case.path.contains("continue")
+            || body["kind"] != Value::Null && body.get("items").is_none() && body.get("rows").is_none();
         if let Some(version) = version(&body) {
-            let legacy_exact = case.parameter("limit").is_some() && case.parameter("resourceVersion").is_some_and(|v| v != "0" && !v.is_empty());
+            let legacy_exact = case.parameter("limit").is_some()
+                && case.parameter("resourceVersion").is_some_and(|v| v != "0" && !v.is_empty());
             if !exact && !legacy_exact {
                 sight.start = Some(version);
             }
             sight.end = version;
+            sight.start = sight.start.or(Some(version));
             // It waited for a write.
             if case.elapsed > 0.5 && !exact {
                 sight.start = Some(version - 1);
@@ -172,12 +215,16 @@ pub(crate) fn sight(case: &Case) -> Sight {
     }
     let from: u64 = case.parameter("resourceVersion").and_then(|version| version.parse().ok()).unwrap_or(0);
     for (time, line) in case.lines() {
-        let Ok(event) = serde_json::from_slice::<Value>(line) else { continue };
+        let Ok(event) = serde_json::from_slice::<Value>(line) else {
+            continue;
+        };
         let mut object = &event["object"];
         if object["kind"] == "Table" && event["type"] != "BOOKMARK" {
             object = &object["rows"][0]["object"];
         }
-        let Some(version) = version(object) else { continue };
+        let Some(version) = version(object) else {
+            continue;
+        };
         let bookmark = event["type"] == "BOOKMARK";
         if time < 0.45 {
             sight.start = sight.start.max(Some(version));
@@ -210,12 +257,12 @@ fn key(resource: &str, object: &Value) -> Option<Key> {
 fn resource(path: &str) -> Option<String> {
     let path = path.split('?').next().unwrap_or_default();
     let mut parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-    let group = match parts.first()? {
-        &"api" => {
+    let group = match *parts.first()? {
+        "api" => {
             parts.drain(..2.min(parts.len()));
             ""
         }
-        &"apis" if parts.len() > 3 => {
+        "apis" if parts.len() > 3 => {
             let group = parts[1];
             parts.drain(..3);
             group

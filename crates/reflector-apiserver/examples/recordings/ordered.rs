@@ -38,7 +38,9 @@ impl Node {
     pub(crate) fn difference(&self, other: &Self, path: &str) -> Option<String> {
         match (self, other) {
             (Self::Object(a), Self::Object(b)) => {
-                let names = |members: &[(String, Node)]| members.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+                let names = |members: &[(String, Node)]| {
+                    members.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>()
+                };
                 if names(a) != names(b) {
                     return Some(format!("{path}: members {:?}, recorded {:?}", names(a), names(b)));
                 }
@@ -48,7 +50,8 @@ impl Node {
                 let within = a.iter().zip(b).enumerate();
                 let mut within = within.filter_map(|(n, (a, b))| a.difference(b, &format!("{path}[{n}]")));
                 within.next().or_else(|| {
-                    (a.len() != b.len()).then(|| format!("{path}: {} elements, recorded {}", a.len(), b.len()))
+                    (a.len() != b.len())
+                        .then(|| format!("{path}: {} elements, recorded {}", a.len(), b.len()))
                 })
             }
             (a, b) if a == b => None,

@@ -8,30 +8,28 @@ use super::{
     status::{Details, Outcome, Status},
 };
 
-/// The types that routes of built-in resources name. Only JSON is produced: see [`Format`].
-const ROUTED: [&str; 3] = [
-    "application/json",
-    "application/yaml",
-    "application/vnd.kubernetes.protobuf",
-];
-const ROUTED_STREAMS: [&str; 2] = [
-    "application/json;stream=watch",
-    "application/vnd.kubernetes.protobuf;stream=watch",
-];
+/// The types that routes of built-in resources name. Only JSON is produced, and protobuf for refusals: see [`Format`].
+const ROUTED: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+const ROUTED_STREAMS: [&str; 2] =
+    ["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
 
-/// A format that answers are written in. Protobuf, YAML and CBOR would be further variants: negotiation follows
+/// A format that answers are written in. YAML and CBOR would be further variants: negotiation follows
 /// [`Format::PRODUCED`], and `View` is the place that writes objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     Json,
+    /// For refusals only.
+    Protobuf,
 }
 
 impl Format {
     const PRODUCED: [Self; 1] = [Self::Json];
+    const FOR_ERRORS: [Self; 2] = [Self::Json, Self::Protobuf];
 
     const fn media(self) -> (&'static str, &'static str) {
         match self {
             Self::Json => ("application", "json"),
+            Self::Protobuf => ("application", "vnd.kubernetes.protobuf"),
         }
     }
 }
@@ -72,44 +70,24 @@ struct Clause {
 
 impl Wishes {
     pub(super) fn new(headers: &HeaderMap, query: &Query) -> Self {
-        let text = |name| {
-            headers
-                .get(name)
-                .and_then(|v| v.to_str().ok())
-                .unwrap_or_default()
-        };
+        let text = |name| headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default();
         let header = text(header::ACCEPT).to_owned();
         let mut clauses: Vec<_> = header.split(',').filter_map(Clause::parse).collect();
         clauses.sort_by(|a, b| {
             let specific = |c: &Clause| (c.main == "*", c.sub == "*");
-            b.quality
-                .total_cmp(&a.quality)
-                .then(specific(a).cmp(&specific(b)))
+            b.quality.total_cmp(&a.quality).then(specific(a).cmp(&specific(b)))
         });
         let agent = text(header::USER_AGENT);
         let pretty = match query.get("pretty") {
-            None | Some("") => ["curl", "Wget", "Mozilla/5.0"]
-                .iter()
-                .any(|a| agent.starts_with(a)),
+            None | Some("") => ["curl", "Wget", "Mozilla/5.0"].iter().any(|a| agent.starts_with(a)),
             Some(value) => matches!(value, "1" | "t" | "T" | "true" | "TRUE" | "True"),
         };
-        Self {
-            header,
-            clauses,
-            pretty,
-        }
+        Self { header, clauses, pretty }
     }
 
     /// The router's check: the bare type of some clause must be one it knows, letter by letter, or `*/*`.
     pub(super) fn check_route(&self, list: bool) -> Outcome<()> {
-        let bare = |clause: &str| {
-            clause
-                .split(';')
-                .next()
-                .unwrap_or_default()
-                .trim()
-                .to_owned()
-        };
+        let bare = |clause: &str| clause.split(';').next().unwrap_or_default().trim().to_owned();
         let accepted = |clause: &str| {
             let bare = bare(clause);
             bare == "*/*" || ROUTED.contains(&bare.as_str())
@@ -121,69 +99,43 @@ impl Wishes {
         if list {
             known.extend(ROUTED_STREAMS);
         }
-        let message = format!(
-            "406: Not Acceptable\n\nAvailable representations: {}",
-            known.join(", ")
-        );
+        let message = format!("406: Not Acceptable\n\nAvailable representations: {}", known.join(", "));
         Err(Status::new(406, "NotAcceptable", message).with(Details::default()))
     }
 
     /// The handler's choice.
     pub(super) fn negotiate(&self, streaming: bool) -> Outcome<Media> {
         if self.header.is_empty() {
-            return Ok(Media {
-                format: Format::Json,
-                transform: Transform::None,
-                pretty: self.pretty,
-            });
+            return Ok(Media { format: Format::Json, transform: Transform::None, pretty: self.pretty });
         }
         self.choose(true).ok_or_else(|| {
-            let known = if streaming {
-                ROUTED_STREAMS.join(", ")
-            } else {
-                ROUTED.join(", ")
-            };
-            Status::new(
-                406,
-                "NotAcceptable",
-                format!("only the following media types are accepted: {known}"),
-            )
+            let known = if streaming { ROUTED_STREAMS.join(", ") } else { ROUTED.join(", ") };
+            Status::new(406, "NotAcceptable", format!("only the following media types are accepted: {known}"))
         })
     }
 
     /// How an error is written: no clause with a transformation counts, and where none is left it is indented JSON.
     pub(super) fn for_error(&self) -> Media {
-        let fallback = Media {
-            format: Format::Json,
-            transform: Transform::None,
-            pretty: true,
-        };
+        let fallback = Media { format: Format::Json, transform: Transform::None, pretty: true };
         if self.header.is_empty() {
-            return Media {
-                pretty: self.pretty,
-                ..fallback
-            };
+            return Media { pretty: self.pretty, ..fallback };
         }
         self.choose(false).unwrap_or(fallback)
     }
 
     fn choose(&self, transforms: bool) -> Option<Media> {
         self.clauses.iter().find_map(|clause| {
-            let format = Format::PRODUCED.into_iter().find(|format| {
+            let formats = if transforms { &Format::PRODUCED[..] } else { &Format::FOR_ERRORS[..] };
+            let format = formats.iter().copied().find(|format| {
                 let (main, sub) = format.media();
-                (clause.main == "*" || clause.main == main)
-                    && (clause.sub == "*" || clause.sub == sub)
+                (clause.main == "*" || clause.main == main) && (clause.sub == "*" || clause.sub == sub)
             })?;
             let transform = clause.transform()?;
             if !transforms && transform != Transform::None {
                 return None;
             }
             let pretty = self.pretty || clause.param("pretty") == Some("1");
-            Some(Media {
-                format,
-                transform,
-                pretty,
-            })
+            Some(Media { format, transform, pretty })
         })
     }
 }
@@ -195,12 +147,7 @@ impl Clause {
             "*" => ("*", "*"),
             media => media.split_once('/')?,
         };
-        let mut clause = Self {
-            main: main.into(),
-            sub: sub.into(),
-            quality: 1.0,
-            params: Vec::new(),
-        };
+        let mut clause = Self { main: main.into(), sub: sub.into(), quality: 1.0, params: Vec::new() };
         for (name, value) in parts.filter_map(|p| p.split_once('=')) {
             match name {
                 "q" => clause.quality = value.parse().unwrap_or(1.0),
@@ -211,11 +158,7 @@ impl Clause {
     }
 
     fn param(&self, name: &str) -> Option<&str> {
-        self.params
-            .iter()
-            .rev()
-            .find(|(n, _)| n == name)
-            .map(|(_, v)| v.as_str())
+        self.params.iter().rev().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
     }
 
     /// `None` if the parameters make the clause unusable.
@@ -267,11 +210,7 @@ mod tests {
             ("application/cbor", false),
         ];
         for (accept, expected) in table {
-            assert_eq!(
-                wishes(accept, "", "").check_route(true).is_ok(),
-                expected,
-                "{accept}"
-            );
+            assert_eq!(wishes(accept, "", "").check_route(true).is_ok(), expected, "{accept}");
         }
     }
 
@@ -280,20 +219,11 @@ mod tests {
         let table = [
             ("application/json", Some(Transform::None)),
             ("application/json;stream=watch", Some(Transform::None)),
-            (
-                "application/json;as=Table;v=v1;g=meta.k8s.io",
-                Some(Transform::Table("meta.k8s.io/v1")),
-            ),
+            ("application/json;as=Table;v=v1;g=meta.k8s.io", Some(Transform::Table("meta.k8s.io/v1"))),
             ("application/json;as=Foo;v=v1;g=meta.k8s.io", None),
-            (
-                "application/json;as=Foo;v=v1;g=meta.k8s.io, application/json",
-                Some(Transform::None),
-            ),
+            ("application/json;as=Foo;v=v1;g=meta.k8s.io, application/json", Some(Transform::None)),
             ("application/vnd.kubernetes.protobuf", None),
-            (
-                "application/vnd.kubernetes.protobuf,application/json",
-                Some(Transform::None),
-            ),
+            ("application/vnd.kubernetes.protobuf,application/json", Some(Transform::None)),
             (
                 "application/json;q=0.1, application/json;as=PartialObjectMetadata;v=v1beta1;g=meta.k8s.io",
                 Some(Transform::Metadata("meta.k8s.io/v1beta1")),
@@ -301,10 +231,7 @@ mod tests {
         ];
         for (accept, expected) in table {
             assert_eq!(
-                wishes(accept, "", "")
-                    .negotiate(false)
-                    .ok()
-                    .map(|m| m.transform),
+                wishes(accept, "", "").negotiate(false).ok().map(|m| m.transform),
                 expected,
                 "{accept}"
             );
@@ -315,31 +242,17 @@ mod tests {
     fn errors_are_indented_where_no_bare_clause_is_left() {
         assert!(!wishes("application/json", "", "").for_error().pretty);
         assert!(!wishes("application/*", "", "").for_error().pretty);
-        assert!(
-            wishes("application/json;as=Table;v=v1;g=meta.k8s.io", "", "")
-                .for_error()
-                .pretty
-        );
+        assert!(wishes("application/json;as=Table;v=v1;g=meta.k8s.io", "", "").for_error().pretty);
         assert!(wishes("application/xml", "", "").for_error().pretty);
     }
 
     #[test]
     fn people_get_indented_json() {
-        let pretty = |agent, query| {
-            wishes("application/json", agent, query)
-                .negotiate(false)
-                .unwrap()
-                .pretty
-        };
+        let pretty = |agent, query| wishes("application/json", agent, query).negotiate(false).unwrap().pretty;
         assert!(pretty("curl/8.0", ""));
         assert!(!pretty("curl/8.0", "pretty=false"));
         assert!(!pretty("kubectl/v1.36", ""));
         assert!(pretty("kubectl/v1.36", "pretty=1"));
-        assert!(
-            wishes("application/json;pretty=1", "", "")
-                .negotiate(false)
-                .unwrap()
-                .pretty
-        );
+        assert!(wishes("application/json;pretty=1", "", "").negotiate(false).unwrap().pretty);
     }
 }

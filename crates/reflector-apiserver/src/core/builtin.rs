@@ -136,11 +136,7 @@ const CORE: &[Builtin] = &[
         kind: "ServiceAccount",
         plural: "serviceaccounts",
         short_names: &["sa"],
-        members: &[
-            "secrets",
-            "imagePullSecrets",
-            "automountServiceAccountToken",
-        ],
+        members: &["secrets", "imagePullSecrets", "automountServiceAccountToken"],
         ..DEFAULT
     },
     Builtin {
@@ -402,9 +398,7 @@ const ROUTES: &[(Builtin, &[&str])] = &[
 
 pub(super) fn resources() -> Vec<Resource> {
     let stored = CORE.iter().chain(GROUPED).map(|b| build(b, &ALL_VERBS));
-    stored
-        .chain(ROUTES.iter().map(|(b, verbs)| build(b, verbs)))
-        .collect()
+    stored.chain(ROUTES.iter().map(|(b, verbs)| build(b, verbs))).collect()
 }
 
 fn build(builtin: &Builtin, verbs: &[&'static str]) -> Resource {
@@ -434,11 +428,7 @@ fn build(builtin: &Builtin, verbs: &[&'static str]) -> Resource {
         cached: !is_event,
         custom: false,
         storage,
-        fields: builtin
-            .fields
-            .iter()
-            .map(|(label, default)| Field::new(label, default))
-            .collect(),
+        fields: builtin.fields.iter().map(|(label, default)| Field::new(label, default)).collect(),
         field_errors: match builtin.plural {
             "jobs" => FieldErrors::NotSupportedForKind,
             _ if builtin.fields.is_empty() => FieldErrors::Generic,

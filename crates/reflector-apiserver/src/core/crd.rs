@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{
     json::{Object, at, text_at},
     registry::{Column, Conversion, CustomResource, Resource},
+    status::{Cause, Outcome, Status},
 };
 
 /// The resources that a definition serves, the storage version first.
@@ -14,11 +15,8 @@ pub(super) fn resources(definition: &Value) -> Vec<Resource> {
     let (group, plural) = (text(&["spec", "group"]), text(&["spec", "names", "plural"]));
     // The uid keeps a later definition of the same name apart.
     let storage: std::sync::Arc<str> = format!("{group}/{plural}#{uid}").into();
-    let mut versions: Vec<&Value> = at(definition, &["spec", "versions"])
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .collect();
+    let mut versions: Vec<&Value> =
+        at(definition, &["spec", "versions"]).and_then(Value::as_array).into_iter().flatten().collect();
     versions.sort_by_key(|version| version["storage"] != true);
     let mut resources: Vec<Resource> = Vec::new();
     for version in versions {
@@ -38,10 +36,7 @@ pub(super) fn resources(definition: &Value) -> Vec<Resource> {
         resource.storage = storage.clone();
         resource.categories = strings(at(definition, &["spec", "names", "categories"]));
         resource.columns = columns(version);
-        for (target, name) in [
-            (&mut resource.singular, "singular"),
-            (&mut resource.list_kind, "listKind"),
-        ] {
+        for (target, name) in [(&mut resource.singular, "singular"), (&mut resource.list_kind, "listKind")] {
             let given = text(&["spec", "names", name]);
             if !given.is_empty() {
                 *target = given;
@@ -59,22 +54,46 @@ pub(super) fn resources(definition: &Value) -> Vec<Resource> {
     resources
 }
 
+/// Refuses a definition that could not be served.
+pub(super) fn check(definition: &Value) -> Outcome<()> {
+    let text = |path: &[&str]| text_at(definition, path);
+    let (group, plural) = (text(&["spec", "group"]), text(&["spec", "names", "plural"]));
+    let (name, expected) = (text(&["metadata", "name"]), format!("{plural}.{group}"));
+    let mut causes = Vec::new();
+    for (field, value) in [
+        ("spec.group", group),
+        ("spec.names.plural", plural),
+        ("spec.names.kind", text(&["spec", "names", "kind"])),
+        ("spec.scope", text(&["spec", "scope"])),
+    ] {
+        if value.is_empty() {
+            causes.push(Cause { reason: "FieldValueRequired", message: "Required value".into(), field });
+        }
+    }
+    let versions = at(definition, &["spec", "versions"]).and_then(Value::as_array);
+    let stored = versions.into_iter().flatten().filter(|v| v["storage"] == true).count();
+    if stored != 1 {
+        let message = "Invalid value: must have exactly one version marked as storage version".into();
+        causes.push(Cause { reason: "FieldValueInvalid", message, field: "spec.versions" });
+    }
+    if name != expected {
+        let message = format!("Invalid value: \"{name}\": must be spec.names.plural+\".\"+spec.group");
+        causes.push(Cause { reason: "FieldValueInvalid", message, field: "metadata.name" });
+    }
+    if causes.is_empty() {
+        return Ok(());
+    }
+    Err(Status::invalid("apiextensions.k8s.io", "CustomResourceDefinition", name, causes))
+}
+
 fn strings(value: Option<&Value>) -> Vec<String> {
     let list = value.and_then(Value::as_array);
-    list.into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .map(str::to_owned)
-        .collect()
+    list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 fn selectable_fields(version: &Value) -> Vec<String> {
     let fields = version["selectableFields"].as_array();
-    fields
-        .into_iter()
-        .flatten()
-        .map(|f| text_at(f, &["jsonPath"]).to_owned())
-        .collect()
+    fields.into_iter().flatten().map(|f| text_at(f, &["jsonPath"]).to_owned()).collect()
 }
 
 fn columns(version: &Value) -> Vec<Column> {
@@ -84,11 +103,7 @@ fn columns(version: &Value) -> Vec<Column> {
         format: text_at(c, &["format"]).into(),
         description: text_at(c, &["description"]).into(),
         priority: c["priority"].as_i64().unwrap_or(0),
-        path: text_at(c, &["jsonPath"])
-            .trim_start_matches('.')
-            .split('.')
-            .map(str::to_owned)
-            .collect(),
+        path: text_at(c, &["jsonPath"]).trim_start_matches('.').split('.').map(str::to_owned).collect(),
     };
     match version["additionalPrinterColumns"].as_array() {
         Some(columns) => columns.iter().map(column).collect(),
@@ -96,8 +111,9 @@ fn columns(version: &Value) -> Vec<Column> {
             name: "Age".into(),
             kind: "date".into(),
             format: String::new(),
-            description: "CreationTimestamp is a timestamp representing the server time when this object was created."
-                .into(),
+            description:
+                "CreationTimestamp is a timestamp representing the server time when this object was created."
+                    .into(),
             priority: 0,
             path: vec!["metadata".into(), "creationTimestamp".into()],
         }],

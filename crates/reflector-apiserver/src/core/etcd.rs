@@ -81,8 +81,7 @@ impl Space {
     }
 
     fn position(&self, revision: u64) -> usize {
-        self.log
-            .partition_point(|change| change.revision <= revision)
+        self.log.partition_point(|change| change.revision <= revision)
     }
 
     fn state_at(&self, revision: u64) -> Result<Objects, Compacted> {
@@ -130,9 +129,7 @@ impl Etcd {
     }
 
     pub(super) fn objects(&self, storage: &str) -> Objects {
-        self.space(storage)
-            .map(|space| space.objects.clone())
-            .unwrap_or_default()
+        self.space(storage).map(|space| space.objects.clone()).unwrap_or_default()
     }
 
     pub(super) fn get(&self, storage: &str, key: &str) -> Option<&Arc<Object>> {
@@ -140,20 +137,12 @@ impl Etcd {
     }
 
     /// Stores what `make` builds for the next revision.
-    pub(super) fn put(
-        &mut self,
-        storage: &Arc<str>,
-        make: impl FnOnce(u64) -> Object,
-    ) -> Arc<Object> {
+    pub(super) fn put(&mut self, storage: &Arc<str>, make: impl FnOnce(u64) -> Object) -> Arc<Object> {
         self.revision += 1;
         let new = Arc::new(make(self.revision));
         let space = self.spaces.entry(storage.clone()).or_default();
         let old = space.objects.insert(new.key().clone(), new.clone());
-        let change = Change {
-            revision: self.revision,
-            old,
-            new: Some(new.clone()),
-        };
+        let change = Change { revision: self.revision, old, new: Some(new.clone()) };
         record(space, change, self.history);
         new
     }
@@ -163,11 +152,7 @@ impl Etcd {
         let space = self.spaces.get_mut(storage)?;
         let old = space.objects.remove(key)?;
         self.revision += 1;
-        let change = Change {
-            revision: self.revision,
-            old: Some(old),
-            new: None,
-        };
+        let change = Change { revision: self.revision, old: Some(old), new: None };
         record(space, change, self.history);
         Some(self.revision)
     }
@@ -182,30 +167,21 @@ impl Etcd {
     }
 
     /// The objects as they were at `revision`, however long that is compacted: the caller knows what it may show.
-    pub(super) fn state_at(
-        &mut self,
-        storage: &Arc<str>,
-        revision: u64,
-    ) -> Result<Objects, Compacted> {
+    pub(super) fn state_at(&mut self, storage: &Arc<str>, revision: u64) -> Result<Objects, Compacted> {
         let Some(space) = self.spaces.get(storage) else {
             return Ok(Objects::new());
         };
         if space.position(revision) == space.log.len() && revision >= space.dropped {
             return Ok(space.objects.clone());
         }
-        if let Some((_, _, objects)) = self
-            .rebuilt
-            .iter()
-            .find(|(s, r, _)| s == storage && *r == revision)
-        {
+        if let Some((_, _, objects)) = self.rebuilt.iter().find(|(s, r, _)| s == storage && *r == revision) {
             return Ok(objects.clone());
         }
         let objects = space.state_at(revision)?;
         if self.rebuilt.len() == REBUILT_MAX {
             self.rebuilt.pop_front();
         }
-        self.rebuilt
-            .push_back((storage.clone(), revision, objects.clone()));
+        self.rebuilt.push_back((storage.clone(), revision, objects.clone()));
         Ok(objects)
     }
 

@@ -10,6 +10,7 @@ use super::{
     accept::{Format, Media, Transform, Wishes},
     json::{self, Indenter},
     list::{ListStream, Plan, Scope},
+    protobuf,
     query::ListOptions,
     registry::Resource,
     route::Target,
@@ -49,18 +50,9 @@ pub(super) struct Read {
 
 #[derive(Debug, Clone)]
 pub(super) enum ReadKind {
-    Get {
-        name: String,
-        version: u64,
-    },
-    List {
-        options: Box<ListOptions>,
-        plan: Plan,
-    },
-    Watch {
-        options: Box<ListOptions>,
-        start: Start,
-    },
+    Get { name: String, version: u64 },
+    List { options: Box<ListOptions>, plan: Plan },
+    Watch { options: Box<ListOptions>, start: Start },
 }
 
 /// A read whose version the cache has not reached.
@@ -83,19 +75,11 @@ impl Read {
 }
 
 /// A head with the headers that every answer has.
-pub(super) fn head(
-    code: u16,
-    content_type: &'static str,
-    resource: Option<&Resource>,
-) -> Response<()> {
+pub(super) fn head(code: u16, content_type: &'static str, resource: Option<&Resource>) -> Response<()> {
     let mut head = Response::new(());
-    *head.status_mut() =
-        http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
+    *head.status_mut() = http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
     let headers = head.headers_mut();
-    headers.insert(
-        header::CACHE_CONTROL,
-        HeaderValue::from_static("no-cache, private"),
-    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     if let Some(warning) = resource.and_then(|r| r.warning) {
         add_warning(&mut head, warning);
@@ -112,6 +96,7 @@ pub(super) fn add_warning(head: &mut Response<()>, text: &str) {
 }
 
 pub(super) const JSON: &str = "application/json";
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const TEXT: &str = "text/plain; charset=utf-8";
 
 /// Finishes a JSON document: indented for people, with a newline for programs.
@@ -130,34 +115,30 @@ impl Reply {
     pub(super) fn refusal(status: &Status, wishes: &Wishes) -> Self {
         let media = wishes.for_error();
         let (mut head, body) = match status.body {
-            Body::Status => {
-                let Format::Json = media.format;
-                (
-                    head(status.code, JSON, None),
-                    finish(json::to_vec(&status.to_json()), media.pretty),
-                )
-            }
-            Body::Deadline => (
-                head(status.code, TEXT, None),
-                json::to_vec(&status.to_json()).into(),
-            ),
+            Body::Status => match media.format {
+                Format::Json => {
+                    (head(status.code, JSON, None), finish(json::to_vec(&status.to_json()), media.pretty))
+                }
+                Format::Protobuf => (head(status.code, PROTOBUF, None), protobuf::status(status).into()),
+            },
+            Body::Deadline => (head(status.code, TEXT, None), finish(json::to_vec(&status.to_json()), false)),
             Body::Text => {
                 let mut head = head(status.code, TEXT, None);
-                head.headers_mut().insert(
-                    header::X_CONTENT_TYPE_OPTIONS,
-                    HeaderValue::from_static("nosniff"),
-                );
+                head.headers_mut()
+                    .insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
                 (head, Bytes::from(status.message.clone()))
             }
         };
         if let Some(seconds) = status.retry_after {
-            head.headers_mut()
-                .insert(header::RETRY_AFTER, seconds.into());
+            head.headers_mut().insert(header::RETRY_AFTER, seconds.into());
         }
-        Self {
-            head: Some(head),
-            body,
-        }
+        Self { head: Some(head), body }
+    }
+
+    /// Head and body at once.
+    #[cfg(feature = "http")]
+    pub(super) fn into_response(self) -> Response<Bytes> {
+        self.head.unwrap_or_default().map(|()| self.body)
     }
 
     fn poll(&mut self) -> Step {
@@ -172,36 +153,23 @@ impl Reply {
 impl Core {
     pub(super) fn step(&mut self, exchange: &mut Exchange) -> Step {
         if let Exchange::Waiting(waiting) = exchange {
-            let Waiting {
-                read,
-                gives_up,
-                deadline,
-            } = &**waiting;
+            let Waiting { read, gives_up, deadline } = &**waiting;
             match self.try_again(read, *gives_up, *deadline) {
                 Some(ready) => *exchange = ready,
                 None => {
-                    return Step::Wait {
-                        until: Some((*gives_up).min(*deadline)),
-                    };
+                    return Step::Wait { until: Some((*gives_up).min(*deadline)) };
                 }
             }
         }
         match exchange {
             Exchange::Reply(reply) => reply.poll(),
             Exchange::List(list) => list.poll(),
-            Exchange::Watch(watch) => {
-                watch.poll(self.now, &self.etcd, &mut self.server, &mut self.events)
-            }
+            Exchange::Watch(watch) => watch.poll(self.now, &self.etcd, &mut self.server, &mut self.events),
             Exchange::Waiting(_) => Step::Wait { until: None },
         }
     }
 
-    fn try_again(
-        &mut self,
-        read: &Read,
-        gives_up: Duration,
-        deadline: Duration,
-    ) -> Option<Exchange> {
+    fn try_again(&mut self, read: &Read, gives_up: Duration, deadline: Duration) -> Option<Exchange> {
         let storage = &read.target.resource.storage;
         let current = self.server.cache(&self.etcd, storage).revision();
         if current >= read.needs() {
@@ -219,7 +187,7 @@ impl Core {
     pub(super) fn read(&mut self, read: Read, timeout: Duration) -> Exchange {
         let resource = read.target.resource.clone();
         let current = self.server.cache(&self.etcd, &resource.storage).revision();
-        let deadline = self.now + self.watch_length(&read).unwrap_or(timeout);
+        let deadline = self.now.saturating_add(self.watch_length(&read).unwrap_or(timeout));
         if current >= read.needs() {
             return self.answer(&read, deadline);
         }
@@ -229,11 +197,7 @@ impl Core {
             let retry_after = if is_watch { self.random.u64(1..=3) } else { 0 };
             return self.too_early(&read, current, retry_after, deadline);
         }
-        Exchange::Waiting(Box::new(Waiting {
-            read,
-            gives_up: self.now + FRESHNESS_WAIT,
-            deadline,
-        }))
+        Exchange::Waiting(Box::new(Waiting { read, gives_up: self.now + FRESHNESS_WAIT, deadline }))
     }
 
     /// How long a watch lives: as asked for, or a random time beyond `--min-request-timeout`.
@@ -250,13 +214,7 @@ impl Core {
     }
 
     /// The version asked for did not come: 504, in a watch as the only event.
-    fn too_early(
-        &mut self,
-        read: &Read,
-        current: u64,
-        retry_after: u64,
-        deadline: Duration,
-    ) -> Exchange {
+    fn too_early(&mut self, read: &Read, current: u64, retry_after: u64, deadline: Duration) -> Exchange {
         let error = Status::too_large(read.needs(), current, retry_after);
         match &read.kind {
             ReadKind::Watch { .. } => match self.start_watch(read, deadline) {
@@ -270,51 +228,35 @@ impl Core {
     fn answer(&mut self, read: &Read, deadline: Duration) -> Exchange {
         let answer = match &read.kind {
             ReadKind::Get { name, .. } => self.get(read, name).map(Exchange::Reply),
-            ReadKind::List { options, plan } => self
-                .start_list(read, options, plan)
-                .map(|list| Exchange::List(Box::new(list))),
-            ReadKind::Watch { .. } => self
-                .start_watch(read, deadline)
-                .map(|watch| Exchange::Watch(Box::new(watch))),
+            ReadKind::List { options, plan } => {
+                self.start_list(read, options, plan).map(|list| Exchange::List(Box::new(list)))
+            }
+            ReadKind::Watch { .. } => {
+                self.start_watch(read, deadline).map(|watch| Exchange::Watch(Box::new(watch)))
+            }
         };
         answer.unwrap_or_else(|status| Exchange::Reply(Reply::refusal(&status, &read.wishes)))
     }
 
     fn view(&self, read: &Read, list: bool) -> Outcome<View> {
-        View::new(
-            &read.target.resource,
-            read.media,
-            read.include.as_deref(),
-            list,
-            self.wall(),
-        )
+        View::new(&read.target.resource, read.media, read.include.as_deref(), list, self.wall())
     }
 
     fn get(&mut self, read: &Read, name: &str) -> Outcome<Reply> {
         let resource = &read.target.resource;
         let key = super::object::storage_key(&read.target.namespace, name);
-        let object = self
-            .etcd
-            .get(&resource.storage, &key)
-            .ok_or_else(|| Status::not_found(resource, name))?;
+        let object =
+            self.etcd.get(&resource.storage, &key).ok_or_else(|| Status::not_found(resource, name))?;
         if read.target.subresource.as_deref() == Some("scale") {
             return super::scale::reply(resource, object, read.media.pretty);
         }
         let view = self.view(read, false)?;
         let mut out = Vec::with_capacity(object.body().len() + 64);
         view.write_object(&mut out, object, None, true);
-        Ok(Reply {
-            head: Some(head(200, JSON, Some(resource))),
-            body: finish(out, view.pretty),
-        })
+        Ok(Reply { head: Some(head(200, JSON, Some(resource))), body: finish(out, view.pretty) })
     }
 
-    fn start_list(
-        &mut self,
-        read: &Read,
-        options: &ListOptions,
-        plan: &Plan,
-    ) -> Outcome<ListStream> {
+    fn start_list(&mut self, read: &Read, options: &ListOptions, plan: &Plan) -> Outcome<ListStream> {
         let view = self.view(read, true)?;
         let scope = Scope::new(&read.target.resource, &read.target.namespace, options);
         let head = head(200, JSON, Some(&read.target.resource));
@@ -327,40 +269,14 @@ impl Core {
         };
         // A list of metadata makes no sense in a watch: the real server notices only when the stream has begun.
         let futile = matches!(read.media.transform, Transform::MetadataList(_));
-        let media = if futile {
-            Media {
-                transform: Transform::None,
-                ..read.media
-            }
-        } else {
-            read.media
-        };
-        let mut view = View::new(
-            &read.target.resource,
-            media,
-            read.include.as_deref(),
-            false,
-            self.wall(),
-        )?;
+        let media = if futile { Media { transform: Transform::None, ..read.media } } else { read.media };
+        let mut view = View::new(&read.target.resource, media, read.include.as_deref(), false, self.wall())?;
         view.pretty = false;
         let jitter = Duration::from_millis(self.random.u64(0..=250));
-        let timing = Timing {
-            now: self.now,
-            deadline,
-            bookmarks: options.bookmarks,
-            jitter,
-        };
+        let timing = Timing { now: self.now, deadline, bookmarks: options.bookmarks, jitter };
         let scope = Scope::new(&read.target.resource, &read.target.namespace, options);
-        let watch = Watch::new(
-            &self.etcd,
-            &mut self.server,
-            scope,
-            *start,
-            view,
-            timing,
-            &self.options,
-        )
-        .with_head(head(200, JSON, Some(&read.target.resource)));
+        let watch = Watch::new(&self.etcd, &mut self.server, scope, *start, view, timing, &self.options)
+            .with_head(head(200, JSON, Some(&read.target.resource)));
         Ok(if futile { watch.over(None) } else { watch })
     }
 }

@@ -26,26 +26,16 @@ impl FieldSelector {
                 continue;
             }
             let Some((key, equal, value)) = split_term(part) else {
-                return Err(format!(
-                    "invalid selector: '{text}'; can't understand '{part}'"
-                ));
+                return Err(format!("invalid selector: '{text}'; can't understand '{part}'"));
             };
-            terms.push(Term {
-                key: key.to_owned(),
-                equal,
-                value: unescape(value)?,
-            });
+            terms.push(Term { key: key.to_owned(), equal, value: unescape(value)? });
         }
         Ok(Self(terms))
     }
 
     /// The selector for exactly one name, as the deprecated single-object watch has it.
     pub(super) fn and_name(mut self, name: &str) -> Self {
-        self.0.push(Term {
-            key: "metadata.name".into(),
-            equal: true,
-            value: name.into(),
-        });
+        self.0.push(Term { key: "metadata.name".into(), equal: true, value: name.into() });
         self
     }
 
@@ -65,10 +55,7 @@ impl FieldSelector {
 
     /// The value that the object must have under `key`, if the selector fixes it.
     pub(super) fn exact(&self, key: &str) -> Option<&str> {
-        self.0
-            .iter()
-            .find(|t| t.equal && t.key == key)
-            .map(|t| t.value.as_str())
+        self.0.iter().find(|t| t.equal && t.key == key).map(|t| t.value.as_str())
     }
 
     pub(super) fn matches(&self, resource: &Resource, object: &Object) -> bool {
@@ -76,10 +63,7 @@ impl FieldSelector {
             let value = match term.key.as_str() {
                 "metadata.name" => object.name(),
                 "metadata.namespace" => object.namespace(),
-                key => resource
-                    .field_index(key)
-                    .and_then(|i| object.field(i))
-                    .unwrap_or_default(),
+                key => resource.field_index(key).and_then(|i| object.field(i)).unwrap_or_default(),
             };
             (value == term.value) == term.equal
         })
@@ -126,15 +110,11 @@ fn unescape(value: &str) -> Result<String, String> {
                 Some(c @ ('\\' | ',' | '=')) => out.push(c),
                 other => {
                     let sequence: String = std::iter::once('\\').chain(other).collect();
-                    return Err(format!(
-                        "invalid field selector: invalid escape sequence: {sequence}"
-                    ));
+                    return Err(format!("invalid field selector: invalid escape sequence: {sequence}"));
                 }
             },
             ',' | '=' => {
-                return Err(format!(
-                    "invalid field selector: unescaped character in value: {c}"
-                ));
+                return Err(format!("invalid field selector: unescaped character in value: {c}"));
             }
             _ => out.push(c),
         }
@@ -149,19 +129,8 @@ mod tests {
     #[test]
     fn terms_are_split_and_unescaped() {
         let selector = FieldSelector::parse(r"metadata.name=a\,b,x!=,y==1").unwrap();
-        let terms: Vec<_> = selector
-            .0
-            .iter()
-            .map(|t| (t.key.as_str(), t.equal, t.value.as_str()))
-            .collect();
-        assert_eq!(
-            terms,
-            [
-                ("metadata.name", true, "a,b"),
-                ("x", false, ""),
-                ("y", true, "1")
-            ]
-        );
+        let terms: Vec<_> = selector.0.iter().map(|t| (t.key.as_str(), t.equal, t.value.as_str())).collect();
+        assert_eq!(terms, [("metadata.name", true, "a,b"), ("x", false, ""), ("y", true, "1")]);
         assert_eq!(selector.exact("metadata.name"), Some("a,b"));
         assert_eq!(selector.exact("x"), None);
     }
@@ -172,15 +141,7 @@ mod tests {
             FieldSelector::parse("foo").unwrap_err(),
             "invalid selector: 'foo'; can't understand 'foo'"
         );
-        assert!(
-            FieldSelector::parse(r"a=\x")
-                .unwrap_err()
-                .contains(r"invalid escape sequence: \x")
-        );
-        assert!(
-            FieldSelector::parse("a=b=c")
-                .unwrap_err()
-                .contains("unescaped character in value: =")
-        );
+        assert!(FieldSelector::parse(r"a=\x").unwrap_err().contains(r"invalid escape sequence: \x"));
+        assert!(FieldSelector::parse("a=b=c").unwrap_err().contains("unescaped character in value: ="));
     }
 }

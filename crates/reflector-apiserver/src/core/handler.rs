@@ -38,10 +38,7 @@ struct Call {
 
 impl Call {
     fn content_type(&self) -> &str {
-        self.headers
-            .get(header::CONTENT_TYPE)
-            .and_then(|v| v.to_str().ok())
-            .unwrap_or_default()
+        self.headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default()
     }
 
     fn name(&self) -> &str {
@@ -49,19 +46,11 @@ impl Call {
     }
 
     fn author(&self) -> Author {
-        if self.query.is_dry_run() {
-            Author::DryRun
-        } else {
-            Author::Client
-        }
+        if self.query.is_dry_run() { Author::DryRun } else { Author::Client }
     }
 
     fn part(&self) -> Part {
-        if self.target.subresource.as_deref() == Some("status") {
-            Part::Status
-        } else {
-            Part::Main
-        }
+        if self.target.subresource.as_deref() == Some("status") { Part::Status } else { Part::Main }
     }
 
     fn is_scale(&self) -> bool {
@@ -70,12 +59,7 @@ impl Call {
 
     /// The body as an object of the resource, without kind and apiVersion.
     fn object(&self) -> Outcome<Json> {
-        let media = self
-            .content_type()
-            .split(';')
-            .next()
-            .unwrap_or_default()
-            .trim();
+        let media = self.content_type().split(';').next().unwrap_or_default().trim();
         if !matches!(media, "" | "application/json") {
             let message = "the body of the request was in an unknown format - accepted media types include: \
                            application/json, application/yaml, application/vnd.kubernetes.protobuf";
@@ -92,10 +76,7 @@ impl Call {
             ))
         })?;
         let Value::Object(mut object) = value else {
-            return Err(Status::bad_request(format!(
-                "the body is not a {}",
-                resource.kind
-            )));
+            return Err(Status::bad_request(format!("the body is not a {}", resource.kind)));
         };
         if !self.is_scale() {
             check_kind(resource, &mut object)?;
@@ -130,15 +111,17 @@ impl Core {
         let (parts, body) = request.into_parts();
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let wishes = Wishes::new(&parts.headers, &query);
-        self.dispatch(
-            &parts.method,
-            parts.uri.path(),
-            query,
-            wishes.clone(),
-            parts.headers,
-            body,
-        )
-        .unwrap_or_else(|status| Exchange::Reply(Reply::refusal(&status, &wishes)))
+        let path = parts.uri.path();
+        let outcome = self.dispatch(&parts.method, path, query, wishes.clone(), parts.headers, body);
+        outcome.unwrap_or_else(|status| {
+            let mut reply = Reply::refusal(&status, &wishes);
+            // Refusals of a deprecated resource warn like its answers.
+            let target = route::route(path, &self.registry).ok();
+            if let (Some(head), Some(text)) = (&mut reply.head, target.and_then(|t| t.resource.warning)) {
+                add_warning(head, text);
+            }
+            Exchange::Reply(reply)
+        })
     }
 
     fn dispatch(
@@ -150,19 +133,13 @@ impl Core {
         headers: HeaderMap,
         body: Bytes,
     ) -> Outcome<Exchange> {
-        let timeout = if query.is_set("watch") {
-            std::time::Duration::MAX
-        } else {
-            query.timeout()?
-        };
+        let timeout = if query.is_set("watch") { std::time::Duration::MAX } else { query.timeout()? };
         let target = route::route(path, &self.registry)?;
         let resource = target.resource.clone();
         let verb = verb(method, &target)?;
         if verb == Verb::Patch {
-            let content_type = headers
-                .get(header::CONTENT_TYPE)
-                .and_then(|v| v.to_str().ok())
-                .unwrap_or_default();
+            let content_type =
+                headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
             PatchType::new(content_type, resource.custom)?;
         }
         let is_list = verb == Verb::List;
@@ -178,14 +155,7 @@ impl Core {
             let message = format!("Request entity too large: limit is {BODY_MAX}");
             return Err(Status::new(413, "RequestEntityTooLarge", message));
         }
-        let call = Call {
-            target,
-            query,
-            wishes,
-            media,
-            headers,
-            body,
-        };
+        let call = Call { target, query, wishes, media, headers, body };
         // A deadline shorter than any real answer takes is over before it began.
         if timeout < std::time::Duration::from_millis(1) {
             return Err(Status::deadline());
@@ -202,13 +172,7 @@ impl Core {
     }
 
     fn handle_list(&mut self, call: Call, timeout: std::time::Duration) -> Outcome<Exchange> {
-        let Call {
-            target,
-            query,
-            wishes,
-            media,
-            ..
-        } = call;
+        let Call { target, query, wishes, media, .. } = call;
         let mut options = query.list_options()?;
         options.watch |= target.watch;
         if let Some(name) = &target.name {
@@ -221,54 +185,24 @@ impl Core {
         options.fields.check(&target.resource)?;
         let kind = if options.watch {
             let start = Start::new(&options)?;
-            ReadKind::Watch {
-                options: Box::new(options),
-                start,
-            }
+            ReadKind::Watch { options: Box::new(options), start }
         } else {
             let plan = Plan::new(&options, target.resource.cached)?;
-            ReadKind::List {
-                options: Box::new(options),
-                plan,
-            }
+            ReadKind::List { options: Box::new(options), plan }
         };
         let include = query.get("includeObject").map(str::to_owned);
-        Ok(self.read(
-            Read {
-                target,
-                wishes,
-                include,
-                media,
-                kind,
-            },
-            timeout,
-        ))
+        Ok(self.read(Read { target, wishes, include, media, kind }, timeout))
     }
 
     fn handle_get(&mut self, call: Call, timeout: std::time::Duration) -> Outcome<Exchange> {
-        let Call {
-            target,
-            query,
-            wishes,
-            media,
-            ..
-        } = call;
+        let Call { target, query, wishes, media, .. } = call;
         let version = match query.get("resourceVersion") {
             None | Some("") => 0,
             Some(text) => parse_version(text).map_err(Status::unexpected)?,
         };
         let name = target.name.clone().unwrap_or_default();
         let include = query.get("includeObject").map(str::to_owned);
-        Ok(self.read(
-            Read {
-                target,
-                wishes,
-                include,
-                media,
-                kind: ReadKind::Get { name, version },
-            },
-            timeout,
-        ))
+        Ok(self.read(Read { target, wishes, include, media, kind: ReadKind::Get { name, version } }, timeout))
     }
 
     fn handle_create(&mut self, call: &Call) -> Outcome<Reply> {
@@ -359,17 +293,12 @@ impl Core {
             Deleted::Marked(object) => self.reply(call, 200, &object, &[]),
             Deleted::Gone(object) if is_pod => self.reply(call, 200, &object, &[]),
             Deleted::Gone(object) => {
-                let details = Details {
-                    uid: object.uid().into(),
-                    ..Details::of(resource, object.name())
-                };
-                let mut status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"});
+                let details = Details { uid: object.uid().into(), ..Details::of(resource, object.name()) };
+                let mut status =
+                    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"});
                 status["details"] = details.to_json();
                 let body = finish(json::to_vec(&status), call.media.pretty);
-                Ok(Reply {
-                    head: Some(head(200, JSON, None)),
-                    body,
-                })
+                Ok(Reply { head: Some(head(200, JSON, None)), body })
             }
         }
     }
@@ -384,10 +313,7 @@ impl Core {
         let include = call.query.get("includeObject");
         let view = View::new(resource, call.media, include, true, self.wall())?;
         let mut metadata = Json::new();
-        metadata.insert(
-            "resourceVersion".into(),
-            json!(self.etcd.revision().to_string()),
-        );
+        metadata.insert("resourceVersion".into(), json!(self.etcd.revision().to_string()));
         let scope = Scope::new(resource, &call.target.namespace, &options);
         let mut scan = Scan::new(self.etcd.objects(&resource.storage), scope, "");
         let mut out = Vec::new();
@@ -401,10 +327,7 @@ impl Core {
         }
         out.extend_from_slice(if any { b"]" } else { view.no_items() });
         view.close_list(&mut out, &metadata);
-        Ok(Reply {
-            head: Some(head(200, JSON, None)),
-            body: finish(out, view.pretty),
-        })
+        Ok(Reply { head: Some(head(200, JSON, None)), body: finish(out, view.pretty) })
     }
 
     fn existing(&self, call: &Call) -> Outcome<std::sync::Arc<Object>> {
@@ -414,31 +337,16 @@ impl Core {
         found.ok_or_else(|| Status::not_found(resource, call.name()))
     }
 
-    fn reply(
-        &self,
-        call: &Call,
-        code: u16,
-        object: &Object,
-        warnings: &[String],
-    ) -> Outcome<Reply> {
+    fn reply(&self, call: &Call, code: u16, object: &Object, warnings: &[String]) -> Outcome<Reply> {
         let resource = &call.target.resource;
-        let view = View::new(
-            resource,
-            call.media,
-            call.query.get("includeObject"),
-            false,
-            self.wall(),
-        )?;
+        let view = View::new(resource, call.media, call.query.get("includeObject"), false, self.wall())?;
         let mut out = Vec::new();
         view.write_object(&mut out, object, None, true);
         let mut head = head(code, JSON, Some(resource));
         for warning in warnings {
             add_warning(&mut head, warning);
         }
-        Ok(Reply {
-            head: Some(head),
-            body: finish(out, view.pretty),
-        })
+        Ok(Reply { head: Some(head), body: finish(out, view.pretty) })
     }
 }
 
@@ -468,11 +376,7 @@ fn verb(method: &Method, target: &Target) -> Outcome<Verb> {
         (Some(_), false, &Method::DELETE) => (Verb::Delete, "delete"),
         _ => return Err(Status::method_not_allowed()),
     };
-    if resource.can(name) {
-        Ok(verb)
-    } else {
-        Err(Status::method_not_allowed())
-    }
+    if resource.can(name) { Ok(verb) } else { Err(Status::method_not_allowed()) }
 }
 
 fn check_name(call: &Call, object: &Value) -> Outcome<()> {
@@ -485,8 +389,7 @@ fn check_name(call: &Call, object: &Value) -> Outcome<()> {
     }
     let namespace = text_at(object, &["metadata", "namespace"]);
     if !namespace.is_empty() && namespace != call.target.namespace {
-        let message =
-            "the namespace of the provided object does not match the namespace sent on the request";
+        let message = "the namespace of the provided object does not match the namespace sent on the request";
         return Err(Status::bad_request(message));
     }
     Ok(())
@@ -497,14 +400,10 @@ fn prune(resource: &Resource, object: &mut Json, validation: Option<&str>) -> Ou
     if resource.members.is_empty() {
         return Ok(Vec::new());
     }
-    let known = |name: &str| {
-        matches!(name, "kind" | "apiVersion" | "metadata") || resource.members.contains(&name)
-    };
-    let unknown: Vec<String> = object
-        .keys()
-        .filter(|n| !known(n))
-        .map(|n| format!("unknown field \"{n}\""))
-        .collect();
+    let known =
+        |name: &str| matches!(name, "kind" | "apiVersion" | "metadata") || resource.members.contains(&name);
+    let unknown: Vec<String> =
+        object.keys().filter(|n| !known(n)).map(|n| format!("unknown field \"{n}\"")).collect();
     object.retain(|name, _| known(name));
     match validation {
         Some("Strict") if !unknown.is_empty() => Err(Status::bad_request(format!(
@@ -524,22 +423,12 @@ fn delete_options(call: &Call) -> Outcome<DeleteOptions> {
     } else {
         serde_json::from_slice(&call.body).map_err(|e| Status::bad_request(e.to_string()))?
     };
-    let text = |path: &[&str]| {
-        Some(text_at(&body, path))
-            .filter(|t| !t.is_empty())
-            .map(str::to_owned)
-    };
-    let grace = call
-        .query
-        .get("gracePeriodSeconds")
-        .and_then(|text| text.parse().ok());
+    let text = |path: &[&str]| Some(text_at(&body, path)).filter(|t| !t.is_empty()).map(str::to_owned);
+    let grace = call.query.get("gracePeriodSeconds").and_then(|text| text.parse().ok());
     Ok(DeleteOptions {
         uid: text(&["preconditions", "uid"]),
         version: text(&["preconditions", "resourceVersion"]),
         grace: body["gracePeriodSeconds"].as_i64().or(grace),
-        dry_run: call.query.is_dry_run()
-            || body["dryRun"]
-                .as_array()
-                .is_some_and(|list| !list.is_empty()),
+        dry_run: call.query.is_dry_run() || body["dryRun"].as_array().is_some_and(|list| !list.is_empty()),
     })
 }

@@ -41,7 +41,8 @@ impl Formatter for GoFormatter {
         fragment: &str,
     ) -> io::Result<()> {
         let bytes = fragment.as_bytes();
-        if !bytes.iter().any(|b| matches!(b, b'<' | b'>' | b'&' | 0xE2)) {
+        // U+2028 and U+2029 begin with 0xE2.
+        if memchr::memchr3(b'<', b'>', b'&', bytes).is_none() && memchr::memchr(0xE2, bytes).is_none() {
             return writer.write_all(bytes);
         }
         let mut rest = fragment;
@@ -143,25 +144,20 @@ mod tests {
     #[test]
     fn html_characters_are_escaped() {
         let out = to_vec(&json!({"a<": "x & \u{2028}y\u{20ac}>\"\n"}));
-        assert_eq!(
-            String::from_utf8(out).unwrap(),
-            r#"{"a\u003c":"x \u0026 \u2028y€\u003e\"\n"}"#
-        );
+        assert_eq!(String::from_utf8(out).unwrap(), r#"{"a\u003c":"x \u0026 \u2028y€\u003e\"\n"}"#);
     }
 
     #[test]
     fn indenting_agrees_with_serde_json_at_every_cut() {
-        let value = json!({"a": [], "b": {}, "c": [1, {"d": "x\"{[,:\\"}], "e": {"f": null}, "g": [[], [2, 3]]});
+        let value =
+            json!({"a": [], "b": {}, "c": [1, {"d": "x\"{[,:\\"}], "e": {"f": null}, "g": [[], [2, 3]]});
         let compact = to_vec(&value);
         for cut in 0..=compact.len() {
             let mut indenter = Indenter::default();
             let mut out = Vec::new();
             indenter.push(&compact[..cut], &mut out);
             indenter.push(&compact[cut..], &mut out);
-            assert_eq!(
-                String::from_utf8(out).unwrap(),
-                serde_json::to_string_pretty(&value).unwrap()
-            );
+            assert_eq!(String::from_utf8(out).unwrap(), serde_json::to_string_pretty(&value).unwrap());
         }
     }
 }

@@ -53,9 +53,7 @@ impl Plan {
         let limit = options.limit;
         if !options.continue_token.is_empty() {
             let token = Token::decode(&options.continue_token).map_err(|e| {
-                Status::bad_request(format!(
-                    "invalid continue token: continue key is not valid: {e}"
-                ))
+                Status::bad_request(format!("invalid continue token: continue key is not valid: {e}"))
             })?;
             if !matches!(options.version.as_str(), "" | "0") {
                 let message = "specifying resource version is not allowed when using continue";
@@ -65,13 +63,12 @@ impl Plan {
                 Ok(revision) => Read::Page(revision, token.start),
                 Err(_) => Read::Rest(token.start),
             };
+            // Also then version "0" takes the limit away.
+            let limit = if options.version == "0" && cached { 0 } else { limit };
             return Ok(Self { read, limit });
         }
         if options.version.is_empty() {
-            return Ok(Self {
-                read: Read::AtLeast(None),
-                limit,
-            });
+            return Ok(Self { read: Read::AtLeast(None), limit });
         }
         let version = parse_version(&options.version)
             .map_err(|e| Status::bad_request(format!("invalid resource version: {e}")))?;
@@ -81,16 +78,10 @@ impl Plan {
             _ => version > 0 && limit > 0,
         };
         if exact {
-            return Ok(Self {
-                read: Read::Exact(version),
-                limit,
-            });
+            return Ok(Self { read: Read::Exact(version), limit });
         }
         let limit = if version == 0 && cached { 0 } else { limit };
-        Ok(Self {
-            read: Read::AtLeast(Some(version)),
-            limit,
-        })
+        Ok(Self { read: Read::AtLeast(Some(version)), limit })
     }
 
     /// The revision that the cache must have reached.
@@ -116,15 +107,8 @@ pub(super) struct Scope {
 impl Scope {
     /// A field selector for one namespace narrows a list over all of them.
     pub(super) fn new(resource: &Arc<Resource>, namespace: &str, options: &ListOptions) -> Self {
-        let selected = options
-            .fields
-            .exact("metadata.namespace")
-            .unwrap_or_default();
-        let namespace = if namespace.is_empty() {
-            selected
-        } else {
-            namespace
-        };
+        let selected = options.fields.exact("metadata.namespace").unwrap_or_default();
+        let namespace = if namespace.is_empty() { selected } else { namespace };
         let prefix = if namespace.is_empty() || !resource.namespaced {
             String::new()
         } else {
@@ -150,12 +134,8 @@ impl Scope {
 
     /// The key, if only one object can match: such a list is a read of that key.
     fn single(&self) -> Option<String> {
-        let name = self
-            .fields
-            .exact("metadata.name")
-            .filter(|name| !name.is_empty())?;
-        (!self.prefix.is_empty() || !self.resource.namespaced)
-            .then(|| format!("{}{name}", self.prefix))
+        let name = self.fields.exact("metadata.name").filter(|name| !name.is_empty())?;
+        (!self.prefix.is_empty() || !self.resource.namespaced).then(|| format!("{}{name}", self.prefix))
     }
 }
 
@@ -171,11 +151,7 @@ pub(super) struct Scan {
 impl Scan {
     pub(super) fn new(objects: Objects, scope: Scope, start: &str) -> Self {
         let from = Bound::Included(format!("{}{start}", scope.prefix).into());
-        Self {
-            objects,
-            scope,
-            from,
-        }
+        Self { objects, scope, from }
     }
 
     /// The objects ahead, matching or not.
@@ -227,9 +203,7 @@ struct Snapshot {
 }
 
 fn snapshot(etcd: &mut Etcd, server: &mut Server, scope: &Scope, plan: &Plan) -> Outcome<Snapshot> {
-    let Resource {
-        storage, cached, ..
-    } = &*scope.resource;
+    let Resource { storage, cached, .. } = &*scope.resource;
     let cache = server.cache(etcd, storage);
     let (revision, start) = match &plan.read {
         Read::AtLeast(_) => (None, String::new()),
@@ -239,37 +213,21 @@ fn snapshot(etcd: &mut Etcd, server: &mut Server, scope: &Scope, plan: &Plan) ->
     };
     let Some(revision) = revision else {
         let (objects, revision) = (cache.objects().clone(), cache.revision());
-        return Ok(Snapshot {
-            objects,
-            revision,
-            start,
-            cached: *cached,
-        });
+        return Ok(Snapshot { objects, revision, start, cached: *cached });
     };
     // What the cache has no snapshot of, and exact reads of one key, come from etcd while it has them.
     let from_cache = *cached && revision >= cache.snapshots_from() && scope.single().is_none();
     let expired = |start: &str| match plan.read {
-        Read::Page(..) => Status::expired_continue(
-            Token {
-                revision: -1,
-                start: start.to_owned(),
-            }
-            .encode(false),
-        ),
+        Read::Page(..) => {
+            Status::expired_continue(Token { revision: -1, start: start.to_owned() }.encode(false))
+        }
         _ => Status::expired_list(),
     };
     if !from_cache && revision < etcd.compacted() {
         return Err(expired(&start));
     }
-    let objects = etcd
-        .state_at(storage, revision)
-        .map_err(|_| expired(&start))?;
-    Ok(Snapshot {
-        objects,
-        revision,
-        start,
-        cached: from_cache,
-    })
+    let objects = etcd.state_at(storage, revision).map_err(|_| expired(&start))?;
+    Ok(Snapshot { objects, revision, start, cached: from_cache })
 }
 
 /// A list being answered.
@@ -310,10 +268,10 @@ impl ListStream {
     ) -> Outcome<Self> {
         let snapshot = snapshot(etcd, server, &scope, plan)?;
         let mut metadata = json::Object::new();
-        metadata.insert(
-            "resourceVersion".into(),
-            json!(snapshot.revision.to_string()),
-        );
+        // What is not stored has no version.
+        if view.resource.can("watch") {
+            metadata.insert("resourceVersion".into(), json!(snapshot.revision.to_string()));
+        }
         let (single, selects) = (scope.single().is_some(), scope.selects());
         let prefix = scope.prefix.len();
         let mut scan = Box::new(Scan::new(snapshot.objects, scope, &snapshot.start));
@@ -339,14 +297,7 @@ impl ListStream {
             Source::Page(page.into_iter())
         };
         let indenter = view.pretty.then(Indenter::default);
-        Ok(Self {
-            head: Some(head),
-            view,
-            metadata,
-            source,
-            indenter,
-            stage: Stage::Start,
-        })
+        Ok(Self { head: Some(head), view, metadata, source, indenter, stage: Stage::Start })
     }
 
     pub(super) fn poll(&mut self) -> Step {
@@ -367,13 +318,7 @@ impl ListStream {
     }
 
     fn fill(&mut self, out: &mut Vec<u8>) {
-        let Self {
-            view,
-            source,
-            stage,
-            metadata,
-            ..
-        } = self;
+        let Self { view, source, stage, metadata, .. } = self;
         let mut first = *stage == Stage::Start;
         if first {
             view.open_list(out, metadata);
@@ -404,11 +349,7 @@ impl ListStream {
             *stage = Stage::Items;
             return;
         }
-        out.extend_from_slice(if was_first && first {
-            view.no_items()
-        } else {
-            b"]"
-        });
+        out.extend_from_slice(if was_first && first { view.no_items() } else { b"]" });
         view.close_list(out, metadata);
         out.push(b'\n');
         *stage = Stage::Done;

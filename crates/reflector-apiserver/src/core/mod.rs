@@ -41,7 +41,10 @@ mod object;
 mod operator;
 mod patch;
 mod printers;
+mod protobuf;
 mod query;
+#[cfg(feature = "http")]
+mod refusal;
 mod registry;
 mod route;
 mod scale;
@@ -61,6 +64,8 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use bytes::Bytes;
 use jiff::Timestamp;
 
+#[cfg(feature = "http")]
+pub(crate) use self::refusal::refusal;
 use self::{etcd::Etcd, exchange::Exchange, server::Server, watch::EventCache};
 pub use self::{
     operator::{OperatorError, StoredObject},
@@ -182,9 +187,9 @@ impl Core {
         }
         self.exchanges.insert(id, exchange);
         match (step, self.terminating.iter().map(|(at, ..)| *at).min()) {
-            (Step::Wait { until }, Some(at)) => Step::Wait {
-                until: Some(until.map_or(at, |until| until.min(at))),
-            },
+            (Step::Wait { until }, Some(at)) => {
+                Step::Wait { until: Some(until.map_or(at, |until| until.min(at))) }
+            }
             (step, _) => step,
         }
     }
@@ -212,10 +217,7 @@ impl Core {
 
     /// The wall time.
     fn wall(&self) -> Timestamp {
-        self.options
-            .epoch
-            .checked_add(self.now)
-            .unwrap_or(Timestamp::MAX)
+        self.options.epoch.checked_add(self.now).unwrap_or(Timestamp::MAX)
     }
 
     fn timestamp(&self) -> String {
@@ -242,8 +244,6 @@ impl Core {
     /// The five characters that `generateName` appends.
     fn random_suffix(&mut self) -> String {
         const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-        (0..5)
-            .map(|_| char::from(ALPHABET[self.random.usize(..ALPHABET.len())]))
-            .collect()
+        (0..5).map(|_| char::from(ALPHABET[self.random.usize(..ALPHABET.len())])).collect()
     }
 }

@@ -15,23 +15,11 @@ const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alpha
 /// Refuses names that the resource does not allow.
 pub(super) fn check(resource: &Resource, name: &str) -> Outcome<()> {
     let invalid = |reason, message: String| {
-        let cause = Cause {
-            reason,
-            message,
-            field: "metadata.name",
-        };
-        Err(Status::invalid(
-            &resource.group,
-            &resource.kind,
-            name,
-            vec![cause],
-        ))
+        let cause = Cause { reason, message, field: "metadata.name" };
+        Err(Status::invalid(&resource.group, &resource.kind, name, vec![cause]))
     };
     if name.is_empty() {
-        return invalid(
-            "FieldValueRequired",
-            "Required value: name or generateName is required".into(),
-        );
+        return invalid("FieldValueRequired", "Required value: name or generateName is required".into());
     }
     let why = match (resource.group.as_str(), resource.plural.as_str()) {
         ("rbac.authorization.k8s.io", _) => {
@@ -43,10 +31,7 @@ pub(super) fn check(resource: &Resource, name: &str) -> Outcome<()> {
         _ => (!name.split('.').all(is_label)).then_some(SUBDOMAIN),
     };
     match why {
-        Some(why) => invalid(
-            "FieldValueInvalid",
-            format!("Invalid value: \"{name}\": {why}"),
-        ),
+        Some(why) => invalid("FieldValueInvalid", format!("Invalid value: \"{name}\": {why}")),
         None => Ok(()),
     }
 }

@@ -42,11 +42,7 @@ pub(super) struct Object {
 
 /// The storage key: namespace and name in one string, so that byte order is the order of lists.
 pub(super) fn storage_key(namespace: &str, name: &str) -> Arc<str> {
-    if namespace.is_empty() {
-        name.into()
-    } else {
-        format!("{namespace}/{name}").into()
-    }
+    if namespace.is_empty() { name.into() } else { format!("{namespace}/{name}").into() }
 }
 
 impl Object {
@@ -56,27 +52,11 @@ impl Object {
     /// sorted keys, as the real server's unstructured codec writes them.
     pub(super) fn encode(resource: &Resource, value: &json::Object, revision: u64) -> Self {
         let empty = json::Object::new();
-        let metadata = value
-            .get("metadata")
-            .and_then(Value::as_object)
-            .unwrap_or(&empty);
-        let text = |name: &str| {
-            metadata
-                .get(name)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-        };
-        let namespace = if resource.namespaced {
-            text("namespace")
-        } else {
-            ""
-        };
+        let metadata = value.get("metadata").and_then(Value::as_object).unwrap_or(&empty);
+        let text = |name: &str| metadata.get(name).and_then(Value::as_str).unwrap_or_default();
+        let namespace = if resource.namespaced { text("namespace") } else { "" };
         let key = storage_key(namespace, text("name"));
-        let name_at = if namespace.is_empty() {
-            0
-        } else {
-            namespace.len() + 1
-        };
+        let name_at = if namespace.is_empty() { 0 } else { namespace.len() + 1 };
         let mut body = Body::default();
         if resource.custom {
             body.custom(resource, value, metadata, revision);
@@ -97,7 +77,8 @@ impl Object {
             revision,
             labels: labels.into(),
             fields: resource.field_values(value),
-            body: body.out.into(),
+            // Without the slack of a growing Vec, which would be kept for as long as the object.
+            body: body.out.into_boxed_slice().into(),
             metadata: body.metadata,
             version: body.version,
         }
@@ -144,12 +125,7 @@ impl Object {
 
     /// Appends the bytes of `metadata` alone.
     pub(super) fn write_metadata(&self, out: &mut Vec<u8>, revision: Option<u64>) {
-        self.write_range(
-            out,
-            self.metadata.start as usize,
-            self.metadata.end as usize,
-            revision,
-        );
+        self.write_range(out, self.metadata.start as usize, self.metadata.end as usize, revision);
     }
 
     fn write_range(&self, out: &mut Vec<u8>, start: usize, end: usize, revision: Option<u64>) {
@@ -170,11 +146,7 @@ impl Object {
         value.insert("apiVersion".into(), resource.api_version().into());
         // What `encode` wrote always parses; an empty object is better than a panic if it ever did not.
         let stored: json::Object = serde_json::from_slice(&self.body).unwrap_or_default();
-        value.extend(
-            stored
-                .into_iter()
-                .filter(|(k, _)| k != "kind" && k != "apiVersion"),
-        );
+        value.extend(stored.into_iter().filter(|(k, _)| k != "kind" && k != "apiVersion"));
         value
     }
 }
@@ -190,22 +162,18 @@ struct Body {
 impl Body {
     fn builtin(&mut self, value: &json::Object, metadata: &json::Object, revision: u64) {
         self.out.push(b'{');
-        let order = METADATA_ORDER
-            .iter()
-            .copied()
-            .filter(|name| match metadata.get(*name) {
-                _ if *name == "resourceVersion" => true,
-                None | Some(Value::Null) => false,
-                Some(Value::String(text)) => !text.is_empty(),
-                Some(Value::Array(items)) => !items.is_empty(),
-                Some(Value::Object(members)) => !members.is_empty(),
-                Some(_) => true,
-            });
+        let order = METADATA_ORDER.iter().copied().filter(|name| match metadata.get(*name) {
+            _ if *name == "resourceVersion" => true,
+            None | Some(Value::Null) => false,
+            Some(Value::String(text)) => !text.is_empty(),
+            Some(Value::Array(items)) => !items.is_empty(),
+            Some(Value::Object(members)) => !members.is_empty(),
+            Some(_) => true,
+        });
         self.metadata(metadata, order, revision);
         for (name, member) in value {
             match (name.as_str(), member) {
-                ("kind" | "apiVersion" | "metadata", _)
-                | ("spec" | "status" | "data", Value::Null) => {}
+                ("kind" | "apiVersion" | "metadata", _) | ("spec" | "status" | "data", Value::Null) => {}
                 ("data" | "binaryData" | "stringData", _) => {
                     self.name(name);
                     write_sorted(&mut self.out, member);
@@ -219,13 +187,7 @@ impl Body {
         self.out.push(b'}');
     }
 
-    fn custom(
-        &mut self,
-        resource: &Resource,
-        value: &json::Object,
-        metadata: &json::Object,
-        revision: u64,
-    ) {
+    fn custom(&mut self, resource: &Resource, value: &json::Object, metadata: &json::Object, revision: u64) {
         let mut names: Vec<&str> = value.keys().map(String::as_str).collect();
         names.extend(["apiVersion", "kind", "metadata"]);
         names.sort_unstable();
@@ -257,12 +219,7 @@ impl Body {
         self.out.push(b'}');
     }
 
-    fn metadata<'a>(
-        &mut self,
-        metadata: &json::Object,
-        order: impl Iterator<Item = &'a str>,
-        revision: u64,
-    ) {
+    fn metadata<'a>(&mut self, metadata: &json::Object, order: impl Iterator<Item = &'a str>, revision: u64) {
         self.name("metadata");
         let start = self.here();
         self.out.push(b'{');
@@ -343,10 +300,6 @@ fn write_sorted(out: &mut Vec<u8>, value: &Value) {
 pub(super) fn order_metadata(metadata: &json::Object) -> json::Object {
     METADATA_ORDER
         .iter()
-        .filter_map(|name| {
-            metadata
-                .get(*name)
-                .map(|member| ((*name).to_owned(), member.clone()))
-        })
+        .filter_map(|name| metadata.get(*name).map(|member| ((*name).to_owned(), member.clone())))
         .collect()
 }

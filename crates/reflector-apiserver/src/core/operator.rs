@@ -36,10 +36,7 @@ pub enum OperatorError {
 
 impl From<Box<Status>> for OperatorError {
     fn from(status: Box<Status>) -> Self {
-        Self::Refused {
-            code: status.code,
-            message: status.message,
-        }
+        Self::Refused { code: status.code, message: status.message }
     }
 }
 
@@ -78,17 +75,9 @@ impl Core {
         found.ok_or_else(|| OperatorError::UnknownResource(resource.to_owned()))
     }
 
-    fn stored(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Arc<Object>, OperatorError> {
+    fn stored(&self, resource: &Resource, namespace: &str, name: &str) -> Result<Arc<Object>, OperatorError> {
         let namespace = if resource.namespaced { namespace } else { "" };
-        let object = self
-            .etcd
-            .get(&resource.storage, &storage_key(namespace, name))
-            .cloned();
+        let object = self.etcd.get(&resource.storage, &storage_key(namespace, name)).cloned();
         Ok(object.ok_or_else(|| Status::not_found(resource, name))?)
     }
 
@@ -126,11 +115,7 @@ impl Core {
             "" => "default",
             namespace => namespace,
         };
-        let old = self.stored(
-            &resource,
-            namespace,
-            text_at(&object, &["metadata", "name"]),
-        )?;
+        let old = self.stored(&resource, namespace, text_at(&object, &["metadata", "name"]))?;
         let Value::Object(object) = object else {
             return Err(Status::bad_request("not an object").into());
         };
@@ -144,21 +129,13 @@ impl Core {
     /// # Errors
     ///
     /// If the resource or the object is unknown.
-    pub fn delete(
-        &mut self,
-        resource: &str,
-        namespace: &str,
-        name: &str,
-    ) -> Result<u64, OperatorError> {
+    pub fn delete(&mut self, resource: &str, namespace: &str, name: &str) -> Result<u64, OperatorError> {
         let resource = self.named(resource)?;
         let object = self.stored(&resource, namespace, name)?;
         self.delete_object(
             &resource,
             &object,
-            &DeleteOptions {
-                grace: Some(0),
-                ..DeleteOptions::default()
-            },
+            &DeleteOptions { grace: Some(0), ..DeleteOptions::default() },
         )?;
         Ok(self.etcd.revision())
     }
@@ -170,12 +147,7 @@ impl Core {
     /// If the resource is unknown.
     pub fn objects(&self, resource: &str) -> Result<Vec<StoredObject>, OperatorError> {
         let resource = self.named(resource)?;
-        Ok(self
-            .etcd
-            .objects(&resource.storage)
-            .values()
-            .map(|object| StoredObject::new(object))
-            .collect())
+        Ok(self.etcd.objects(&resource.storage).values().map(|object| StoredObject::new(object)).collect())
     }
 
     /// One object as stored.
@@ -183,16 +155,9 @@ impl Core {
     /// # Errors
     ///
     /// If the resource or the object is unknown.
-    pub fn object(
-        &self,
-        resource: &str,
-        namespace: &str,
-        name: &str,
-    ) -> Result<StoredObject, OperatorError> {
+    pub fn object(&self, resource: &str, namespace: &str, name: &str) -> Result<StoredObject, OperatorError> {
         let resource = self.named(resource)?;
-        Ok(StoredObject::new(
-            &*self.stored(&resource, namespace, name)?,
-        ))
+        Ok(StoredObject::new(&*self.stored(&resource, namespace, name)?))
     }
 
     /// How many objects of a resource there are.
@@ -202,10 +167,7 @@ impl Core {
     /// If the resource is unknown.
     pub fn count(&self, resource: &str) -> Result<usize, OperatorError> {
         let resource = self.named(resource)?;
-        Ok(self
-            .etcd
-            .space(&resource.storage)
-            .map_or(0, |space| space.objects().len()))
+        Ok(self.etcd.space(&resource.storage).map_or(0, |space| space.objects().len()))
     }
 
     /// Serves a custom resource without a CustomResourceDefinition.
@@ -221,6 +183,11 @@ impl Core {
         self.server.compacted(&self.etcd);
     }
 
+    /// Compacts etcd behind the server's back: what it has snapshots of is still served.
+    pub fn compact_unnoticed(&mut self, revision: u64) {
+        self.etcd.compact(revision);
+    }
+
     /// Restarts the API server: running watches end, and no revision before the current one can be watched.
     pub fn restart(&mut self, now: Duration) {
         self.advance(now);
@@ -234,23 +201,16 @@ impl Core {
     ///
     /// If some resource has changed more often since then than its history holds.
     pub fn rewind(&mut self, revision: u64) -> Result<(), OperatorError> {
-        self.etcd
-            .rewind(revision)
-            .map_err(|_| OperatorError::TooOld(revision))?;
+        self.etcd.rewind(revision).map_err(|_| OperatorError::TooOld(revision))?;
         self.events.clear();
         self.server.restart(&self.etcd);
         let Ok(definitions) = self.named("customresourcedefinitions") else {
             return Ok(());
         };
         let objects = self.etcd.objects(&definitions.storage);
-        let served: Vec<Value> = objects
-            .values()
-            .map(|o| Value::Object(o.to_value(&definitions)))
-            .collect();
-        let storages: Vec<Arc<str>> = served
-            .iter()
-            .filter_map(|d| crd::resources(d).first().map(|r| r.storage.clone()))
-            .collect();
+        let served: Vec<Value> = objects.values().map(|o| Value::Object(o.to_value(&definitions))).collect();
+        let storages: Vec<Arc<str>> =
+            served.iter().filter_map(|d| crd::resources(d).first().map(|r| r.storage.clone())).collect();
         // Storage names with a uid come from definitions; those registered from Rust stay.
         let gone: Vec<Arc<str>> = self
             .registry

@@ -46,20 +46,8 @@ const AGE_COLUMN: Definition = ("Age", "string", "", AGE, 0);
 
 const PODS: &[Definition] = &[
     NAME_COLUMN,
-    (
-        "Ready",
-        "string",
-        "",
-        "The aggregate readiness state of this pod for accepting traffic.",
-        0,
-    ),
-    (
-        "Status",
-        "string",
-        "",
-        "The aggregate status of the containers in this pod.",
-        0,
-    ),
+    ("Ready", "string", "", "The aggregate readiness state of this pod for accepting traffic.", 0),
+    ("Status", "string", "", "The aggregate status of the containers in this pod.", 0),
     (
         "Restarts",
         "string",
@@ -85,86 +73,29 @@ const NODES: &[Definition] = &[
     ("Status", "string", "", "The status of the node", 0),
     ("Roles", "string", "", "The roles of the node", 0),
     AGE_COLUMN,
-    (
-        "Version",
-        "string",
-        "",
-        "Kubelet Version reported by the node.",
-        0,
-    ),
+    ("Version", "string", "", "Kubelet Version reported by the node.", 0),
 ];
 const DEPLOYMENTS: &[Definition] = &[
     NAME_COLUMN,
-    (
-        "Ready",
-        "string",
-        "",
-        "Number of the pod with ready state",
-        0,
-    ),
-    (
-        "Up-to-date",
-        "string",
-        "",
-        "Total number of non-terminated pods with the desired template spec.",
-        0,
-    ),
-    (
-        "Available",
-        "string",
-        "",
-        "Total number of available pods.",
-        0,
-    ),
+    ("Ready", "string", "", "Number of the pod with ready state", 0),
+    ("Up-to-date", "string", "", "Total number of non-terminated pods with the desired template spec.", 0),
+    ("Available", "string", "", "Total number of available pods.", 0),
     AGE_COLUMN,
 ];
-const NAMESPACES: &[Definition] = &[
-    NAME_COLUMN,
-    ("Status", "string", "", "The status of the namespace", 0),
-    AGE_COLUMN,
-];
+const NAMESPACES: &[Definition] =
+    &[NAME_COLUMN, ("Status", "string", "", "The status of the namespace", 0), AGE_COLUMN];
 const SERVICES: &[Definition] = &[
     NAME_COLUMN,
-    (
-        "Type",
-        "string",
-        "",
-        "type determines how the Service is exposed.",
-        0,
-    ),
-    (
-        "Cluster-IP",
-        "string",
-        "",
-        "clusterIP is the IP address of the service.",
-        0,
-    ),
-    (
-        "External-IP",
-        "string",
-        "",
-        "externalIPs is a list of IP addresses for which nodes accept traffic.",
-        0,
-    ),
-    (
-        "Port(s)",
-        "string",
-        "",
-        "The list of ports that are exposed by this service.",
-        0,
-    ),
+    ("Type", "string", "", "type determines how the Service is exposed.", 0),
+    ("Cluster-IP", "string", "", "clusterIP is the IP address of the service.", 0),
+    ("External-IP", "string", "", "externalIPs is a list of IP addresses for which nodes accept traffic.", 0),
+    ("Port(s)", "string", "", "The list of ports that are exposed by this service.", 0),
     AGE_COLUMN,
 ];
 const CONFIG_MAPS: &[Definition] = &[NAME_COLUMN, ("Data", "string", "", DATA, 0), AGE_COLUMN];
 const SECRETS: &[Definition] = &[
     NAME_COLUMN,
-    (
-        "Type",
-        "string",
-        "",
-        "Used to facilitate programmatic handling of secret data.",
-        0,
-    ),
+    ("Type", "string", "", "Used to facilitate programmatic handling of secret data.", 0),
     ("Data", "string", "", "Data contains the secret data.", 0),
     AGE_COLUMN,
 ];
@@ -172,13 +103,7 @@ const JOBS: &[Definition] = &[
     NAME_COLUMN,
     ("Status", "string", "", "Status of the job.", 0),
     ("Completions", "string", "", "Number of completed pods.", 0),
-    (
-        "Duration",
-        "string",
-        "",
-        "Time required to complete the job.",
-        0,
-    ),
+    ("Duration", "string", "", "Time required to complete the job.", 0),
     AGE_COLUMN,
 ];
 const EVENTS: &[Definition] = &[
@@ -189,34 +114,10 @@ const EVENTS: &[Definition] = &[
         "The time at which the most recent occurrence of this event was recorded.",
         0,
     ),
-    (
-        "Type",
-        "string",
-        "",
-        "Type of this event (Normal, Warning).",
-        0,
-    ),
-    (
-        "Reason",
-        "string",
-        "",
-        "This should be a short, machine understandable string.",
-        0,
-    ),
-    (
-        "Object",
-        "string",
-        "",
-        "The object that this event is about.",
-        0,
-    ),
-    (
-        "Message",
-        "string",
-        "",
-        "A human-readable description of the status of this operation.",
-        0,
-    ),
+    ("Type", "string", "", "Type of this event (Normal, Warning).", 0),
+    ("Reason", "string", "", "This should be a short, machine understandable string.", 0),
+    ("Object", "string", "", "The object that this event is about.", 0),
+    ("Message", "string", "", "A human-readable description of the status of this operation.", 0),
 ];
 const OTHERS: &[Definition] = &[NAME_COLUMN, AGE_COLUMN];
 
@@ -239,21 +140,12 @@ fn definitions(resource: &Resource) -> &'static [Definition] {
 pub(super) fn columns(resource: &Resource) -> Value {
     let definition = |name: &str, kind: &str, format: &str, description: &str, priority: i64| json!({"name": name, "type": kind, "format": format, "description": description, "priority": priority});
     if resource.columns.is_empty() {
-        return definitions(resource)
-            .iter()
-            .map(|(n, t, f, d, p)| definition(n, t, f, d, *p))
-            .collect();
+        return definitions(resource).iter().map(|(n, t, f, d, p)| definition(n, t, f, d, *p)).collect();
     }
     let (name, kind, format, description, priority) = NAME_COLUMN;
     let mut columns = vec![definition(name, kind, format, description, priority)];
     for c in &resource.columns {
-        columns.push(definition(
-            &c.name,
-            &c.kind,
-            &c.format,
-            &c.description,
-            c.priority,
-        ));
+        columns.push(definition(&c.name, &c.kind, &c.format, &c.description, c.priority));
     }
     columns.into()
 }
@@ -261,27 +153,16 @@ pub(super) fn columns(resource: &Resource) -> Value {
 /// The cells of one row.
 pub(super) fn cells(resource: &Resource, object: &Value, now: Timestamp) -> Vec<Value> {
     let name = json!(text_at(object, &["metadata", "name"]));
-    let created = json!(age(
-        text_at(object, &["metadata", "creationTimestamp"]),
-        now
-    ));
+    let created = json!(age(text_at(object, &["metadata", "creationTimestamp"]), now));
     let text = |path: &[&str]| json!(text_at(object, path));
     if !resource.columns.is_empty() {
-        return std::iter::once(name)
-            .chain(custom_cells(resource, object, now))
-            .collect();
+        return std::iter::once(name).chain(custom_cells(resource, object, now)).collect();
     }
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "pods") => pod_cells(object, name, created),
         ("", "nodes") => {
             let version = text(&["status", "nodeInfo", "kubeletVersion"]);
-            vec![
-                name,
-                node_status(object),
-                node_roles(object),
-                created,
-                version,
-            ]
+            vec![name, node_status(object), node_roles(object), created, version]
         }
         ("", "namespaces") => vec![name, text(&["status", "phase"]), created],
         ("", "services") => service_cells(object, name, created),
@@ -289,28 +170,13 @@ pub(super) fn cells(resource: &Resource, object: &Value, now: Timestamp) -> Vec<
             let count = count(object, &["data"]) + count(object, &["binaryData"]);
             vec![name, json!(count), created]
         }
-        ("", "secrets") => vec![
-            name,
-            text(&["type"]),
-            json!(count(object, &["data"])),
-            created,
-        ],
+        ("", "secrets") => vec![name, text(&["type"]), json!(count(object, &["data"])), created],
         ("" | "events.k8s.io", "events") => event_cells(object, now),
         ("apps", "deployments") => {
             let number = |path: &[&str]| number_at(object, path);
-            let ready = format!(
-                "{}/{}",
-                number(&["status", "readyReplicas"]),
-                number(&["spec", "replicas"])
-            );
+            let ready = format!("{}/{}", number(&["status", "readyReplicas"]), number(&["spec", "replicas"]));
             let updated = number(&["status", "updatedReplicas"]);
-            vec![
-                name,
-                json!(ready),
-                json!(updated),
-                json!(number(&["status", "availableReplicas"])),
-                created,
-            ]
+            vec![name, json!(ready), json!(updated), json!(number(&["status", "availableReplicas"])), created]
         }
         ("batch", "jobs") => job_cells(object, name, created, now),
         _ => vec![name, created],
@@ -330,10 +196,7 @@ fn count(object: &Value, path: &[&str]) -> usize {
 }
 
 fn items<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
-    at(object, path)
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default()
+    at(object, path).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
 fn or_none(text: &str) -> Value {
@@ -344,16 +207,9 @@ fn pod_cells(pod: &Value, name: Value, created: Value) -> Vec<Value> {
     let statuses = items(pod, &["status", "containerStatuses"]);
     let total = items(pod, &["spec", "containers"]).len();
     let ready = statuses.iter().filter(|s| s["ready"] == true).count();
-    let restarts: i64 = statuses
-        .iter()
-        .map(|s| number_at(s, &["restartCount"]))
-        .sum();
+    let restarts: i64 = statuses.iter().map(|s| number_at(s, &["restartCount"])).sum();
     let reason = text_at(pod, &["status", "reason"]);
-    let mut status = if reason.is_empty() {
-        text_at(pod, &["status", "phase"])
-    } else {
-        reason
-    };
+    let mut status = if reason.is_empty() { text_at(pod, &["status", "phase"]) } else { reason };
     for container in statuses {
         let waiting = text_at(container, &["state", "waiting", "reason"]);
         let terminated = text_at(container, &["state", "terminated", "reason"]);
@@ -378,20 +234,14 @@ fn pod_cells(pod: &Value, name: Value, created: Value) -> Vec<Value> {
 }
 
 fn node_status(node: &Value) -> Value {
-    let ready = items(node, &["status", "conditions"])
-        .iter()
-        .find(|c| c["type"] == "Ready");
+    let ready = items(node, &["status", "conditions"]).iter().find(|c| c["type"] == "Ready");
     let status = match ready.map(|c| &c["status"] == "True") {
         Some(true) => "Ready",
         Some(false) => "NotReady",
         None => "Unknown",
     };
     let cordoned = at(node, &["spec", "unschedulable"]) == Some(&Value::Bool(true));
-    json!(if cordoned {
-        format!("{status},SchedulingDisabled")
-    } else {
-        status.to_owned()
-    })
+    json!(if cordoned { format!("{status},SchedulingDisabled") } else { status.to_owned() })
 }
 
 fn node_roles(node: &Value) -> Value {
@@ -400,9 +250,7 @@ fn node_roles(node: &Value) -> Value {
         .into_iter()
         .flatten()
         .filter_map(|(label, _)| {
-            label
-                .strip_prefix("node-role.kubernetes.io/")
-                .filter(|role| !role.is_empty())
+            label.strip_prefix("node-role.kubernetes.io/").filter(|role| !role.is_empty())
         })
         .collect();
     roles.sort_unstable();
@@ -413,9 +261,7 @@ fn service_cells(service: &Value, name: Value, created: Value) -> Vec<Value> {
     let ports: Vec<String> = items(service, &["spec", "ports"])
         .iter()
         .map(|port| {
-            let protocol = Some(text_at(port, &["protocol"]))
-                .filter(|p| !p.is_empty())
-                .unwrap_or("TCP");
+            let protocol = Some(text_at(port, &["protocol"])).filter(|p| !p.is_empty()).unwrap_or("TCP");
             match number_at(port, &["nodePort"]) {
                 0 => format!("{}/{protocol}", number_at(port, &["port"])),
                 node => format!("{}:{node}/{protocol}", number_at(port, &["port"])),
@@ -424,11 +270,7 @@ fn service_cells(service: &Value, name: Value, created: Value) -> Vec<Value> {
         .collect();
     let addresses: Vec<&str> = items(service, &["status", "loadBalancer", "ingress"])
         .iter()
-        .map(|i| {
-            Some(text_at(i, &["ip"]))
-                .filter(|ip| !ip.is_empty())
-                .unwrap_or(text_at(i, &["hostname"]))
-        })
+        .map(|i| Some(text_at(i, &["ip"])).filter(|ip| !ip.is_empty()).unwrap_or(text_at(i, &["hostname"])))
         .collect();
     vec![
         name,
@@ -442,23 +284,14 @@ fn service_cells(service: &Value, name: Value, created: Value) -> Vec<Value> {
 
 fn event_cells(event: &Value, now: Timestamp) -> Vec<Value> {
     // Either version of Event may be shown.
-    let either = |names: [&[&str]; 2]| {
-        names
-            .into_iter()
-            .map(|n| text_at(event, n))
-            .find(|t| !t.is_empty())
-    };
+    let either = |names: [&[&str]; 2]| names.into_iter().map(|n| text_at(event, n)).find(|t| !t.is_empty());
     let text = |names| either(names).unwrap_or_default();
     let seen = either([&["lastTimestamp"], &["deprecatedLastTimestamp"]])
         .or_else(|| either([&["eventTime"], &["metadata", "creationTimestamp"]]))
         .unwrap_or_default();
     let kind = text([&["involvedObject", "kind"], &["regarding", "kind"]]).to_lowercase();
     let name = text([&["involvedObject", "name"], &["regarding", "name"]]);
-    let kind_and_name = if name.is_empty() {
-        kind
-    } else {
-        format!("{kind}/{name}")
-    };
+    let kind_and_name = if name.is_empty() { kind } else { format!("{kind}/{name}") };
     vec![
         json!(age(seen, now)),
         json!(text_at(event, &["type"])),
@@ -470,30 +303,16 @@ fn event_cells(event: &Value, now: Timestamp) -> Vec<Value> {
 
 fn job_cells(job: &Value, name: Value, created: Value, now: Timestamp) -> Vec<Value> {
     let condition = |kind: &str| {
-        items(job, &["status", "conditions"])
-            .iter()
-            .any(|c| c["type"] == kind && c["status"] == "True")
+        items(job, &["status", "conditions"]).iter().any(|c| c["type"] == kind && c["status"] == "True")
     };
-    let status = ["Complete", "Failed", "Suspended"]
-        .into_iter()
-        .find(|c| condition(c))
-        .unwrap_or("Running");
-    let wanted = at(job, &["spec", "completions"])
-        .and_then(Value::as_i64)
-        .unwrap_or(1);
+    let status = ["Complete", "Failed", "Suspended"].into_iter().find(|c| condition(c)).unwrap_or("Running");
+    let wanted = at(job, &["spec", "completions"]).and_then(Value::as_i64).unwrap_or(1);
     let started = text_at(job, &["status", "startTime"]).parse::<Timestamp>();
     let ended = text_at(job, &["status", "completionTime"]).parse::<Timestamp>();
-    let took = started.map_or(String::new(), |from| {
-        human(ended.unwrap_or(now).as_second() - from.as_second())
-    });
+    let took =
+        started.map_or(String::new(), |from| human(ended.unwrap_or(now).as_second() - from.as_second()));
     let completions = format!("{}/{wanted}", number_at(job, &["status", "succeeded"]));
-    vec![
-        name,
-        json!(status),
-        json!(completions),
-        json!(took),
-        created,
-    ]
+    vec![name, json!(status), json!(completions), json!(took), created]
 }
 
 fn custom_cells<'a>(

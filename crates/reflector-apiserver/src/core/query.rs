@@ -24,10 +24,7 @@ impl Query {
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&str> {
-        self.0
-            .iter()
-            .find(|(n, _)| n == name)
-            .map(|(_, v)| v.as_str())
+        self.0.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
     }
 
     fn text(&self, name: &str) -> &str {
@@ -36,8 +33,7 @@ impl Query {
 
     /// Absent, `0` and `false` are false, everything else is true, the empty value too.
     fn flag(&self, name: &str) -> Option<bool> {
-        self.get(name)
-            .map(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
+        self.get(name).map(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
     }
 
     pub(super) fn is_set(&self, name: &str) -> bool {
@@ -54,10 +50,8 @@ impl Query {
 
     /// Decodes the options of a list or watch, in the order of the generated code: the first error ends it.
     pub(super) fn list_options(&self) -> Outcome<ListOptions> {
-        let labels =
-            LabelSelector::parse(self.text("labelSelector")).map_err(Status::bad_request)?;
-        let fields =
-            FieldSelector::parse(self.text("fieldSelector")).map_err(Status::bad_request)?;
+        let labels = LabelSelector::parse(self.text("labelSelector")).map_err(Status::bad_request)?;
+        let fields = FieldSelector::parse(self.text("fieldSelector")).map_err(Status::bad_request)?;
         Ok(ListOptions {
             labels,
             fields,
@@ -66,10 +60,7 @@ impl Query {
             version: self.text("resourceVersion").to_owned(),
             version_match: self.text("resourceVersionMatch").to_owned(),
             timeout_seconds: self.integer("timeoutSeconds")?.unwrap_or(0),
-            limit: self
-                .integer("limit")?
-                .and_then(|n| usize::try_from(n).ok())
-                .unwrap_or(0),
+            limit: self.integer("limit")?.and_then(|n| usize::try_from(n).ok()).unwrap_or(0),
             continue_token: self.text("continue").to_owned(),
             send_initial_events: self.flag("sendInitialEvents"),
         })
@@ -82,15 +73,9 @@ impl Query {
             return Ok(REQUEST_TIMEOUT);
         }
         let timeout = parse_duration(text).map_err(|e| {
-            Status::bad_request(format!(
-                "invalid timeout specified in the request URL - {e}"
-            ))
+            Status::bad_request(format!("invalid timeout specified in the request URL - {e}"))
         })?;
-        Ok(if timeout.is_zero() {
-            REQUEST_TIMEOUT
-        } else {
-            timeout.min(REQUEST_TIMEOUT)
-        })
+        Ok(if timeout.is_zero() { REQUEST_TIMEOUT } else { timeout.min(REQUEST_TIMEOUT) })
     }
 }
 
@@ -136,11 +121,7 @@ fn parse_int(text: &str) -> Outcome<i64> {
     text.parse().map_err(|_| {
         let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
         let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-        let why = if is_number {
-            "value out of range"
-        } else {
-            "invalid syntax"
-        };
+        let why = if is_number { "value out of range" } else { "invalid syntax" };
         Status::bad_request(format!("strconv.ParseInt: parsing \"{text}\": {why}"))
     })
 }
@@ -167,14 +148,10 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
         return Err(invalid());
     }
     while !rest.is_empty() {
-        let end = rest
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(rest.len());
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
         let number: f64 = rest[..end].parse().map_err(|_| invalid())?;
         rest = &rest[end..];
-        let end = rest
-            .find(|c: char| c.is_ascii_digit() || c == '.')
-            .unwrap_or(rest.len());
+        let end = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
         seconds += number
             * match &rest[..end] {
                 "ns" => 1e-9,
@@ -185,9 +162,7 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
                 "h" => 3600.0,
                 "" => return Err(format!("time: missing unit in duration \"{text}\"")),
                 unit => {
-                    return Err(format!(
-                        "time: unknown unit \"{unit}\" in duration \"{text}\""
-                    ));
+                    return Err(format!("time: unknown unit \"{unit}\" in duration \"{text}\""));
                 }
             };
         rest = &rest[end..];
@@ -205,35 +180,23 @@ mod tests {
     #[test]
     fn flags_are_true_unless_they_say_false() {
         let query = Query::parse("a&b=&c=0&d=FALSE&e=false&f=no&g=1&g=0");
-        let set: Vec<_> = ["a", "b", "c", "d", "e", "f", "g", "absent"]
-            .map(|n| query.is_set(n))
-            .into();
+        let set: Vec<_> = ["a", "b", "c", "d", "e", "f", "g", "absent"].map(|n| query.is_set(n)).into();
         assert_eq!(set, [true, true, false, false, false, true, true, false]);
     }
 
     #[test]
     fn broken_pairs_are_dropped_and_escapes_undone() {
         let query = Query::parse("x=%zz&y=a%3Db+c&=&z;=1");
-        assert_eq!(
-            (query.get("x"), query.get("y"), query.get("z;")),
-            (None, Some("a=b c"), None)
-        );
+        assert_eq!((query.get("x"), query.get("y"), query.get("z;")), (None, Some("a=b c"), None));
     }
 
     #[test]
     fn integers_fail_with_gos_words() {
-        for (text, why) in [
-            ("abc", "invalid syntax"),
-            ("", "invalid syntax"),
-            ("9223372036854775808", "value out of range"),
-        ] {
-            let error = Query::parse(&format!("limit={text}"))
-                .list_options()
-                .unwrap_err();
-            assert_eq!(
-                error.message,
-                format!("strconv.ParseInt: parsing \"{text}\": {why}")
-            );
+        for (text, why) in
+            [("abc", "invalid syntax"), ("", "invalid syntax"), ("9223372036854775808", "value out of range")]
+        {
+            let error = Query::parse(&format!("limit={text}")).list_options().unwrap_err();
+            assert_eq!(error.message, format!("strconv.ParseInt: parsing \"{text}\": {why}"));
         }
         assert_eq!(Query::parse("limit=-3").list_options().unwrap().limit, 0);
     }
@@ -242,35 +205,17 @@ mod tests {
     fn versions_are_unsigned_decimals() {
         assert_eq!(parse_version("18446744073709551615"), Ok(u64::MAX));
         for text in ["abc", "-1", "+1", " 1", "1.0"] {
-            assert!(
-                parse_version(text)
-                    .unwrap_err()
-                    .ends_with(": invalid syntax"),
-                "{text}"
-            );
+            assert!(parse_version(text).unwrap_err().ends_with(": invalid syntax"), "{text}");
         }
-        assert!(
-            parse_version("18446744073709551616")
-                .unwrap_err()
-                .ends_with(": value out of range")
-        );
+        assert!(parse_version("18446744073709551616").unwrap_err().ends_with(": value out of range"));
     }
 
     #[test]
     fn durations_are_gos() {
         assert_eq!(parse_duration("1m2.5s"), Ok(Duration::from_millis(62_500)));
         assert_eq!(parse_duration("1us"), Ok(Duration::from_micros(1)));
-        assert_eq!(
-            parse_duration("abc").unwrap_err(),
-            "time: invalid duration \"abc\""
-        );
-        assert_eq!(
-            parse_duration("5").unwrap_err(),
-            "time: missing unit in duration \"5\""
-        );
-        assert_eq!(
-            parse_duration("5x").unwrap_err(),
-            "time: unknown unit \"x\" in duration \"5x\""
-        );
+        assert_eq!(parse_duration("abc").unwrap_err(), "time: invalid duration \"abc\"");
+        assert_eq!(parse_duration("5").unwrap_err(), "time: missing unit in duration \"5\"");
+        assert_eq!(parse_duration("5x").unwrap_err(), "time: unknown unit \"x\" in duration \"5x\"");
     }
 }

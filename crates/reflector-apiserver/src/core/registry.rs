@@ -8,16 +8,8 @@ use serde_json::Value;
 use super::{builtin, json};
 
 /// The verbs of an ordinary resource.
-pub(super) const ALL_VERBS: [&str; 8] = [
-    "create",
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "update",
-    "watch",
-];
+pub(super) const ALL_VERBS: [&str; 8] =
+    ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
 /// One resource of one version of one API group.
 #[derive(Debug, Clone)]
@@ -141,20 +133,12 @@ pub(super) enum Conversion {
 impl Resource {
     /// `v1` or `apps/v1`.
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() {
-            self.version.clone()
-        } else {
-            format!("{}/{}", self.group, self.version)
-        }
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
     /// `pods` or `deployments.apps`, as error messages name it.
     pub fn qualified(&self) -> String {
-        if self.group.is_empty() {
-            self.plural.clone()
-        } else {
-            format!("{}.{}", self.plural, self.group)
-        }
+        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
 
     /// Whether the verb is offered.
@@ -245,23 +229,13 @@ impl Resource {
             _ => (self.group.clone(), self.version.clone(), self.kind.clone()),
         };
         let verbs = vec!["get", "patch", "update"];
-        self.subresources.push(Subresource {
-            name: name.into(),
-            group,
-            version,
-            kind,
-            verbs,
-        });
+        self.subresources.push(Subresource { name: name.into(), group, version, kind, verbs });
     }
 }
 
 impl Field {
     pub(super) fn new(label: &str, default: &'static str) -> Self {
-        Self {
-            label: label.into(),
-            path: label.split('.').map(str::to_owned).collect(),
-            default,
-        }
+        Self { label: label.into(), path: label.split('.').map(str::to_owned).collect(), default }
     }
 }
 
@@ -275,10 +249,7 @@ pub struct Registry {
 impl Registry {
     pub(super) fn new() -> Self {
         let resources: Vec<_> = builtin::resources().into_iter().map(Arc::new).collect();
-        Self {
-            built_in: resources.len(),
-            resources,
-        }
+        Self { built_in: resources.len(), resources }
     }
 
     /// All resources, each version on its own.
@@ -292,9 +263,7 @@ impl Registry {
     }
 
     pub(super) fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
-        self.resources
-            .iter()
-            .find(|r| r.plural == plural && r.group == group && r.version == version)
+        self.resources.iter().find(|r| r.plural == plural && r.group == group && r.version == version)
     }
 
     /// By `pods`, `deployments`, `deployments.apps` or `apps/v1/deployments`; what is registered first wins.
@@ -303,21 +272,15 @@ impl Registry {
             let (group, version) = group_version.split_once('/').unwrap_or(("", group_version));
             return self.find(group, version, plural);
         }
-        let (plural, group) = name
-            .split_once('.')
-            .map_or((name, None), |(p, g)| (p, Some(g)));
+        let (plural, group) = name.split_once('.').map_or((name, None), |(p, g)| (p, Some(g)));
         self.resources.iter().find(|r| {
-            r.plural == plural
-                && group.is_none_or(|g| r.group == g)
-                && r.conversion == Conversion::None
+            r.plural == plural && group.is_none_or(|g| r.group == g) && r.conversion == Conversion::None
         })
     }
 
     /// Whether paths under this group are answered by built-in resources, which give a Status for what they lack.
     pub(super) fn is_built_in_group(&self, group: &str) -> bool {
-        self.resources[..self.built_in]
-            .iter()
-            .any(|r| r.group == group)
+        self.resources[..self.built_in].iter().any(|r| r.group == group)
     }
 
     pub(super) fn add(&mut self, resource: Resource) {
@@ -331,8 +294,7 @@ impl Registry {
     }
 
     pub(super) fn remove(&mut self, storage: &str) {
-        self.resources
-            .retain(|r| !r.custom || &*r.storage != storage);
+        self.resources.retain(|r| !r.custom || &*r.storage != storage);
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {

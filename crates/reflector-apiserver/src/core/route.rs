@@ -21,11 +21,8 @@ pub(super) struct Target {
 }
 
 pub(super) fn route(path: &str, registry: &Registry) -> Outcome<Target> {
-    let parts: Option<Vec<String>> = path
-        .trim_matches('/')
-        .split('/')
-        .map(|part| unescape(part, false))
-        .collect();
+    let parts: Option<Vec<String>> =
+        path.trim_matches('/').split('/').map(|part| unescape(part, false)).collect();
     let parts = parts.ok_or_else(Status::no_path)?;
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     let (group, version, mut rest) = match parts.as_slice() {
@@ -35,27 +32,17 @@ pub(super) fn route(path: &str, registry: &Registry) -> Outcome<Target> {
     };
     let built_in = registry.is_built_in_group(group);
     let lost = || {
-        if built_in {
-            Status::no_resource()
-        } else {
-            Status::no_path()
-        }
+        if built_in { Status::no_resource() } else { Status::no_path() }
     };
     if rest.is_empty() || (group.is_empty() && version != "v1") {
-        return Err(if group.is_empty() {
-            Status::no_path()
-        } else {
-            lost()
-        });
+        return Err(if group.is_empty() { Status::no_path() } else { lost() });
     }
     let watch = rest[0] == "watch";
     if watch {
         rest = &rest[1..];
     }
     let (namespace, rest) = match rest {
-        ["namespaces", _] | ["namespaces", _, "status" | "finalize"] if group.is_empty() => {
-            ("", rest)
-        }
+        ["namespaces", _] | ["namespaces", _, "status" | "finalize"] if group.is_empty() => ("", rest),
         ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (*namespace, rest),
         _ => ("", rest),
     };
@@ -66,11 +53,8 @@ pub(super) fn route(path: &str, registry: &Registry) -> Outcome<Target> {
         _ => return Err(lost()),
     };
     let resource = registry.find(group, version, plural).ok_or_else(lost)?;
-    let misplaced = if resource.namespaced {
-        namespace.is_empty() && name.is_some()
-    } else {
-        !namespace.is_empty()
-    };
+    let misplaced =
+        if resource.namespaced { namespace.is_empty() && name.is_some() } else { !namespace.is_empty() };
     let unknown = subresource.is_some_and(|s| resource.subresource(s).is_none());
     if misplaced || unknown || (watch && !resource.can("watch")) {
         return Err(lost());
@@ -100,10 +84,7 @@ mod tests {
             ("/api/v1/namespaces/a", "namespaces||a|-"),
             ("/api/v1/namespaces/a/status", "namespaces||a|status"),
             ("/api/v1/nodes/n", "nodes||n|-"),
-            (
-                "/apis/apps/v1/namespaces/a/deployments/d/scale",
-                "deployments|a|d|scale",
-            ),
+            ("/apis/apps/v1/namespaces/a/deployments/d/scale", "deployments|a|d|scale"),
             ("/api/v1/watch/namespaces/a/pods/p", "pods|a|p|-"),
             ("/api/v1/namespaces/a/pods/x%2Fy", "pods|a|x/y|-"),
         ];
@@ -124,32 +105,14 @@ mod tests {
     #[test]
     fn what_is_not_there_is_refused_in_two_ways() {
         let registry = Registry::new();
-        let status = [
-            "/api/v1/widgets",
-            "/apis/apps/v9/deployments",
-            "/api/v1/namespaces/a/nodes",
-            "/api/v1/pods/p",
-        ];
-        let text = [
-            "/nosuchpath",
-            "/apis/example.com/v1/widgets",
-            "/api/v2/pods",
-            "/",
-            "/api/v1/%ff",
-        ];
+        let status =
+            ["/api/v1/widgets", "/apis/apps/v9/deployments", "/api/v1/namespaces/a/nodes", "/api/v1/pods/p"];
+        let text = ["/nosuchpath", "/apis/example.com/v1/widgets", "/api/v2/pods", "/", "/api/v1/%ff"];
         for path in status {
-            assert_eq!(
-                route(path, &registry).unwrap_err(),
-                Status::no_resource(),
-                "{path}"
-            );
+            assert_eq!(route(path, &registry).unwrap_err(), Status::no_resource(), "{path}");
         }
         for path in text {
-            assert_eq!(
-                route(path, &registry).unwrap_err(),
-                Status::no_path(),
-                "{path}"
-            );
+            assert_eq!(route(path, &registry).unwrap_err(), Status::no_path(), "{path}");
         }
     }
 }

@@ -34,10 +34,7 @@ pub(super) fn reply(resource: &Resource, object: &Object, pretty: bool) -> Outco
         "spec": {"replicas": number(&["spec", "replicas"])},
         "status": {"replicas": number(&["status", "replicas"]), "selector": selector.join(",")},
     });
-    Ok(Reply {
-        head: Some(head(200, JSON, None)),
-        body: finish(json::to_vec(&scale), pretty),
-    })
+    Ok(Reply { head: Some(head(200, JSON, None)), body: finish(json::to_vec(&scale), pretty) })
 }
 
 /// The object with the replicas of a Scale.

@@ -25,12 +25,7 @@ enum Operator {
 impl LabelSelector {
     /// Parses a selector; the error is the parser's own text, which the server passes on as it is.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        Parser {
-            tokens: scan(text),
-            at: 0,
-        }
-        .parse()
-        .map(Self)
+        Parser { tokens: scan(text), at: 0 }.parse().map(Self)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -49,32 +44,19 @@ impl Requirement {
         values.dedup();
         let mut errors = Vec::new();
         if matches!(operator, Operator::Greater | Operator::Less) {
-            for (i, value) in values
-                .iter()
-                .enumerate()
-                .filter(|(_, v)| v.parse::<i64>().is_err())
-            {
+            for (i, value) in values.iter().enumerate().filter(|(_, v)| v.parse::<i64>().is_err()) {
                 let why = "for 'Gt', 'Lt' operators, the value must be an integer";
-                errors.push(format!(
-                    "values[{i}][{key}]: Invalid value: \"{value}\": {why}"
-                ));
+                errors.push(format!("values[{i}][{key}]: Invalid value: \"{value}\": {why}"));
             }
         }
         for (i, value) in values.iter().enumerate() {
             let broken = broken_value_rules(value);
             if !broken.is_empty() {
-                errors.push(format!(
-                    "values[{i}][{key}]: Invalid value: \"{value}\": {}",
-                    broken.join("; ")
-                ));
+                errors.push(format!("values[{i}][{key}]: Invalid value: \"{value}\": {}", broken.join("; ")));
             }
         }
         match errors.as_slice() {
-            [] => Ok(Self {
-                key,
-                operator,
-                values,
-            }),
+            [] => Ok(Self { key, operator, values }),
             [one] => Err(one.clone()),
             many => Err(format!("[{}]", many.join(", "))),
         }
@@ -128,16 +110,9 @@ fn scan(text: &str) -> Vec<(Token, String)> {
         let Some(first) = rest.chars().next() else {
             break;
         };
-        let word = if is_special(first) {
-            special_symbol(rest)
-        } else {
-            identifier(rest)
-        };
+        let word = if is_special(first) { special_symbol(rest) } else { identifier(rest) };
         let Some(token) = word.0 else {
-            tokens.push((
-                Token::Error,
-                format!("error expected: keyword found '{}'", word.1),
-            ));
+            tokens.push((Token::Error, format!("error expected: keyword found '{}'", word.1)));
             break;
         };
         tokens.push((token, word.1.to_owned()));
@@ -148,9 +123,8 @@ fn scan(text: &str) -> Vec<(Token, String)> {
 }
 
 fn identifier(rest: &str) -> (Option<Token>, &str) {
-    let end = rest
-        .find(|c: char| is_special(c) || matches!(c, ' ' | '\t' | '\r' | '\n'))
-        .unwrap_or(rest.len());
+    let end =
+        rest.find(|c: char| is_special(c) || matches!(c, ' ' | '\t' | '\r' | '\n')).unwrap_or(rest.len());
     let word = &rest[..end];
     let token = match word {
         "in" => Token::In,
@@ -199,11 +173,7 @@ struct Parser {
 impl Parser {
     /// The next token; as a value, `in` and `notin` are plain words.
     fn peek(&self, as_value: bool) -> (Token, String) {
-        let (token, literal) = self
-            .tokens
-            .get(self.at)
-            .cloned()
-            .unwrap_or((Token::End, String::new()));
+        let (token, literal) = self.tokens.get(self.at).cloned().unwrap_or((Token::End, String::new()));
         match token {
             Token::In | Token::NotIn if as_value => (Token::Identifier, literal),
             _ => (token, literal),
@@ -224,14 +194,10 @@ impl Parser {
                 Token::Identifier | Token::DoesNotExist => {}
                 Token::End => return Ok(requirements),
                 _ => {
-                    return Err(format!(
-                        "found '{literal}', expected: !, identifier, or 'end of string'"
-                    ));
+                    return Err(format!("found '{literal}', expected: !, identifier, or 'end of string'"));
                 }
             }
-            let requirement = self
-                .requirement()
-                .map_err(|e| format!("unable to parse requirement: {e}"))?;
+            let requirement = self.requirement().map_err(|e| format!("unable to parse requirement: {e}"))?;
             requirements.push(requirement);
             let (token, literal) = self.next(true);
             match token {
@@ -243,9 +209,7 @@ impl Parser {
                     }
                 }
                 _ => {
-                    return Err(format!(
-                        "found '{literal}', expected: ',' or 'end of string'"
-                    ));
+                    return Err(format!("found '{literal}', expected: ',' or 'end of string'"));
                 }
             }
         }
@@ -262,11 +226,7 @@ impl Parser {
         }
         check_key(&key)?;
         if matches!(self.peek(true).0, Token::End | Token::Comma) || negated {
-            let operator = if negated {
-                Operator::DoesNotExist
-            } else {
-                Operator::Exists
-            };
+            let operator = if negated { Operator::DoesNotExist } else { Operator::Exists };
             return Requirement::new(key, operator, Vec::new());
         }
         let (token, literal) = self.next(false);
@@ -276,9 +236,7 @@ impl Parser {
             Token::Greater => Operator::Greater,
             Token::Less => Operator::Less,
             _ => {
-                return Err(format!(
-                    "found '{literal}', expected: in, notin, =, ==, !=, gt, lt"
-                ));
+                return Err(format!("found '{literal}', expected: in, notin, =, ==, !=, gt, lt"));
             }
         };
         let values = match token {
@@ -315,9 +273,7 @@ impl Parser {
                 self.at += 1;
                 Ok(vec![String::new()])
             }
-            (_, literal) => Err(format!(
-                "found '{literal}', expected: ',', ')' or identifier"
-            )),
+            (_, literal) => Err(format!("found '{literal}', expected: ',', ')' or identifier")),
         }
     }
 
@@ -365,9 +321,7 @@ fn is_qualified(text: &str) -> bool {
     let bytes = text.as_bytes();
     let ends = bytes.first().zip(bytes.last());
     ends.is_some_and(|(a, b)| a.is_ascii_alphanumeric() && b.is_ascii_alphanumeric())
-        && bytes
-            .iter()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+        && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
 /// The rules for label values that `value` breaks.
@@ -453,18 +407,9 @@ mod tests {
         let table = [
             ("a=b=c", "found '=', expected: ',' or 'end of string'"),
             ("a,", "found '', expected: identifier after ','"),
-            (
-                "a in b",
-                "unable to parse requirement: found 'b' expected: '('",
-            ),
-            (
-                "=a",
-                "found '=', expected: !, identifier, or 'end of string'",
-            ),
-            (
-                "a b",
-                "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt",
-            ),
+            ("a in b", "unable to parse requirement: found 'b' expected: '('"),
+            ("=a", "found '=', expected: !, identifier, or 'end of string'"),
+            ("a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"),
             (
                 "a>x",
                 "unable to parse requirement: values[0][a]: Invalid value: \"x\": for 'Gt', 'Lt' operators, the value \
@@ -472,11 +417,7 @@ mod tests {
             ),
         ];
         for (selector, expected) in table {
-            assert_eq!(
-                LabelSelector::parse(selector).unwrap_err(),
-                expected,
-                "{selector}"
-            );
+            assert_eq!(LabelSelector::parse(selector).unwrap_err(), expected, "{selector}");
         }
         let long = format!("a={}", "x".repeat(64));
         let expected = format!(

@@ -23,12 +23,7 @@ pub(super) struct Cache {
 
 impl Cache {
     fn new(revision: u64) -> Self {
-        Self {
-            objects: Objects::new(),
-            revision: 0,
-            listed: revision,
-            snapshots_from: revision,
-        }
+        Self { objects: Objects::new(), revision: 0, listed: revision, snapshots_from: revision }
     }
 
     /// Takes over all changes up to `revision`.
@@ -39,10 +34,7 @@ impl Cache {
         if revision == etcd.revision() {
             self.objects = etcd.objects(storage);
         } else if let Some(space) = etcd.space(storage) {
-            for change in space
-                .changes_after(self.revision)
-                .take_while(|c| c.revision <= revision)
-            {
+            for change in space.changes_after(self.revision).take_while(|c| c.revision <= revision) {
                 match (&change.old, &change.new) {
                     (_, Some(new)) => drop(self.objects.insert(new.key().clone(), new.clone())),
                     (Some(old), None) => drop(self.objects.remove(old.key())),
@@ -71,10 +63,7 @@ impl Cache {
         let Some(space) = space.filter(|space| space.dropped() > self.listed) else {
             return self.listed;
         };
-        space
-            .oldest()
-            .map_or(space.dropped(), |oldest| oldest - 1)
-            .max(self.listed)
+        space.oldest().map_or(space.dropped(), |oldest| oldest - 1).max(self.listed)
     }
 
     /// Forgets events and snapshots before the current revision.
@@ -90,6 +79,8 @@ pub(super) struct Server {
     /// Counts restarts: watches of an earlier life have ended.
     pub(super) life: u64,
     started: u64,
+    /// The last compaction that this server knows of.
+    noticed: u64,
     caches: HashMap<Arc<str>, Cache>,
     /// Custom resources that are gone.
     ended: HashSet<Arc<str>>,
@@ -97,20 +88,15 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) fn new(revision: u64) -> Self {
-        Self {
-            life: 0,
-            started: revision,
-            caches: HashMap::new(),
-            ended: HashSet::new(),
-        }
+        Self { life: 0, started: revision, noticed: 0, caches: HashMap::new(), ended: HashSet::new() }
     }
 
     /// The cache of a resource, up to date.
     pub(super) fn cache(&mut self, etcd: &Etcd, storage: &Arc<str>) -> &Cache {
-        let cache = self
-            .caches
-            .entry(storage.clone())
-            .or_insert_with(|| Cache::new(self.started));
+        let cache = self.caches.entry(storage.clone()).or_insert_with(|| Cache {
+            snapshots_from: self.started.max(self.noticed),
+            ..Cache::new(self.started)
+        });
         cache.follow(etcd, storage, etcd.revision());
         cache
     }
@@ -118,8 +104,7 @@ impl Server {
     /// Starts the cache of a resource that appears while the server runs.
     pub(super) fn begin(&mut self, etcd: &Etcd, storage: &Arc<str>) {
         self.ended.remove(storage);
-        self.caches
-            .insert(storage.clone(), Cache::new(etcd.revision()));
+        self.caches.insert(storage.clone(), Cache::new(etcd.revision()));
     }
 
     /// Ends the watches of a resource once they have seen everything up to now.
@@ -140,6 +125,7 @@ impl Server {
 
     /// The server has noticed a compaction: snapshots of compacted states go.
     pub(super) fn compacted(&mut self, etcd: &Etcd) {
+        self.noticed = etcd.compacted();
         for cache in self.caches.values_mut() {
             cache.snapshots_from = cache.snapshots_from.max(etcd.compacted());
         }
@@ -149,6 +135,7 @@ impl Server {
     pub(super) fn restart(&mut self, etcd: &Etcd) {
         self.life += 1;
         self.started = etcd.revision();
+        self.noticed = etcd.compacted();
         self.caches.clear();
         self.ended.clear();
     }

@@ -36,12 +36,9 @@ impl Details {
 
     pub(super) fn to_json(&self) -> Value {
         let mut map = Object::new();
-        for (key, text) in [
-            ("name", &self.name),
-            ("group", &self.group),
-            ("kind", &self.kind),
-            ("uid", &self.uid),
-        ] {
+        for (key, text) in
+            [("name", &self.name), ("group", &self.group), ("kind", &self.kind), ("uid", &self.uid)]
+        {
             if !text.is_empty() {
                 map.insert(key.into(), json!(text));
             }
@@ -156,21 +153,13 @@ impl Status {
     }
 
     pub(super) fn no_resource() -> Box<Self> {
-        Self::new(
-            404,
-            "NotFound",
-            "the server could not find the requested resource",
-        )
-        .with(Details::default())
+        Self::new(404, "NotFound", "the server could not find the requested resource")
+            .with(Details::default())
     }
 
     pub(super) fn not_found(resource: &Resource, name: &str) -> Box<Self> {
-        Self::new(
-            404,
-            "NotFound",
-            format!("{} \"{name}\" not found", resource.qualified()),
-        )
-        .with(Details::of(resource, name))
+        Self::new(404, "NotFound", format!("{} \"{name}\" not found", resource.qualified()))
+            .with(Details::of(resource, name))
     }
 
     pub(super) fn method_not_allowed() -> Box<Self> {
@@ -179,50 +168,34 @@ impl Status {
     }
 
     pub(super) fn no_watch(resource: &Resource) -> Box<Self> {
-        let message = format!(
-            "watch is not supported on resources of kind \"{}\"",
-            resource.plural
-        );
+        let message = format!("watch is not supported on resources of kind \"{}\"", resource.plural);
         Self::new(405, "MethodNotAllowed", message).with(Details::of(resource, ""))
     }
 
     pub(super) fn already_exists(resource: &Resource, name: &str) -> Box<Self> {
-        Self::new(
-            409,
-            "AlreadyExists",
-            format!("{} \"{name}\" already exists", resource.qualified()),
-        )
-        .with(Details::of(resource, name))
+        Self::new(409, "AlreadyExists", format!("{} \"{name}\" already exists", resource.qualified()))
+            .with(Details::of(resource, name))
     }
 
     pub(super) fn conflict(resource: &Resource, name: &str, why: &str) -> Box<Self> {
-        let message = format!(
-            "Operation cannot be fulfilled on {} \"{name}\": {why}",
-            resource.qualified()
-        );
+        let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", resource.qualified());
         Self::new(409, "Conflict", message).with(Details::of(resource, name))
     }
 
     pub(super) fn modified(resource: &Resource, name: &str) -> Box<Self> {
-        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        let why =
+            "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict(resource, name, why)
     }
 
     /// All violations of one request in one answer.
     pub(super) fn invalid(group: &str, kind: &str, name: &str, causes: Vec<Cause>) -> Box<Self> {
-        let violations: Vec<String> = causes
-            .iter()
-            .map(|c| format!("{}: {}", c.field, c.message))
-            .collect();
+        let violations: Vec<String> = causes.iter().map(|c| format!("{}: {}", c.field, c.message)).collect();
         let violations = match violations.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
         };
-        let qualified = if group.is_empty() {
-            kind.to_owned()
-        } else {
-            format!("{kind}.{group}")
-        };
+        let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
         let message = format!("{qualified} \"{name}\" is invalid: {violations}");
         let details = Details {
             name: name.into(),
@@ -236,11 +209,7 @@ impl Status {
 
     /// The history of this list is gone.
     pub(super) fn expired_list() -> Box<Self> {
-        Self::new(
-            410,
-            "Expired",
-            "The resourceVersion for the provided list is too old.",
-        )
+        Self::new(410, "Expired", "The resourceVersion for the provided list is too old.")
     }
 
     /// The history of this page is gone; `token` continues at the current state instead.
@@ -257,20 +226,12 @@ impl Status {
 
     /// The watch cache has dropped this part of history.
     pub(super) fn expired_watch(asked: u64, oldest: u64) -> Box<Self> {
-        Self::new(
-            410,
-            "Expired",
-            format!("too old resource version: {asked} ({oldest})"),
-        )
+        Self::new(410, "Expired", format!("too old resource version: {asked} ({oldest})"))
     }
 
     /// etcd has compacted this part of history.
     pub(super) fn compacted_watch() -> Box<Self> {
-        Self::new(
-            410,
-            "Expired",
-            "The resourceVersion for the provided watch is too old.",
-        )
+        Self::new(410, "Expired", "The resourceVersion for the provided watch is too old.")
     }
 
     /// A version from the future. `retry_after` is 0 where the answer gives no hint.
@@ -292,12 +253,9 @@ impl Status {
 
     /// The request deadline passed before anything was written.
     pub(super) fn deadline() -> Box<Self> {
-        let mut status = Self::new(
-            504,
-            "Timeout",
-            "Timeout: request did not complete within the allotted timeout",
-        )
-        .with(Details::default());
+        let mut status =
+            Self::new(504, "Timeout", "Timeout: request did not complete within the allotted timeout")
+                .with(Details::default());
         status.body = Body::Deadline;
         status
     }
@@ -309,9 +267,7 @@ mod tests {
 
     #[test]
     fn members_keep_the_order_of_the_go_struct() {
-        let text = Status::too_large(999_999_999, 40_325, 1)
-            .to_json()
-            .to_string();
+        let text = Status::too_large(999_999_999, 40_325, 1).to_json().to_string();
         assert_eq!(
             text,
             r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Timeout: Too large resource version: 999999999, current: 40325","reason":"Timeout","details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}],"retryAfterSeconds":1},"code":504}"#

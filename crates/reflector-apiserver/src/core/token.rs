@@ -44,11 +44,7 @@ struct Wire {
 impl Token {
     /// Encodes; tokens of the watch cache begin with a slash, those of etcd do not.
     pub(super) fn encode(&self, slash: bool) -> String {
-        let start = if slash {
-            format!("/{}", self.start)
-        } else {
-            self.start.clone()
-        };
+        let start = if slash { format!("/{}", self.start) } else { self.start.clone() };
         let wire = json!({"v": VERSION, "rv": self.revision, "start": start});
         BASE64.encode(json::to_vec(&wire))
     }
@@ -65,15 +61,10 @@ impl Token {
         })?;
         let wire: Wire = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
         if wire.v != VERSION {
-            return Err(format!(
-                "server does not recognize this encoded version {}",
-                wire.v
-            ));
+            return Err(format!("server does not recognize this encoded version {}", wire.v));
         }
         if wire.rv == 0 {
-            return Err(format!(
-                "incorrect encoded start resourceVersion (version {VERSION})"
-            ));
+            return Err(format!("incorrect encoded start resourceVersion (version {VERSION})"));
         }
         if wire.start.is_empty() {
             return Err(format!("encoded start key empty (version {VERSION})"));
@@ -82,10 +73,7 @@ impl Token {
         if !is_clean(start) {
             return Err(wire.start);
         }
-        Ok(Self {
-            revision: wire.rv,
-            start: start.to_owned(),
-        })
+        Ok(Self { revision: wire.rv, start: start.to_owned() })
     }
 }
 
@@ -102,21 +90,12 @@ mod tests {
 
     #[test]
     fn tokens_are_those_of_the_real_server() {
-        let token = Token {
-            revision: 40_322,
-            start: "cm-05\0".into(),
-        };
+        let token = Token { revision: 40_322, start: "cm-05\0".into() };
         let cached = "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NDAzMjIsInN0YXJ0IjoiL2NtLTA1XHUwMDAwIn0";
         assert_eq!(token.encode(true), cached);
         assert_eq!(Token::decode(cached), Ok(token));
-        let etcd = Token {
-            revision: -1,
-            start: "ev1\0".into(),
-        };
-        assert_eq!(
-            etcd.encode(false),
-            "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6LTEsInN0YXJ0IjoiZXYxXHUwMDAwIn0"
-        );
+        let etcd = Token { revision: -1, start: "ev1\0".into() };
+        assert_eq!(etcd.encode(false), "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6LTEsInN0YXJ0IjoiZXYxXHUwMDAwIn0");
     }
 
     #[test]

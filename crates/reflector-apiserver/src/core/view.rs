@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
-    accept::{Format, Media, Transform},
+    accept::{Media, Transform},
     json,
     object::{self, Object},
     printers,
@@ -53,7 +53,7 @@ impl View {
         list: bool,
         now: Timestamp,
     ) -> Outcome<Self> {
-        let Format::Json = media.format;
+        // Negotiation has left nothing but JSON for objects.
         let shape = match media.transform {
             Transform::None => Shape::Full,
             Transform::Metadata(version) if !list => Shape::Metadata(version),
@@ -62,12 +62,7 @@ impl View {
             Transform::MetadataList(_) => return Err(wrong_transform(resource, false)),
             Transform::Table(version) => Shape::Table(version, parse_include(include)?),
         };
-        Ok(Self {
-            resource: resource.clone(),
-            shape,
-            pretty: media.pretty,
-            now,
-        })
+        Ok(Self { resource: resource.clone(), shape, pretty: media.pretty, now })
     }
 
     /// One object on its own, with kind and apiVersion.
@@ -84,13 +79,8 @@ impl View {
             Shape::Metadata(version) => self.write_partial(out, &object, revision, version),
             Shape::Table(version, include) => {
                 let table_revision = revision.unwrap_or(object.revision());
-                self.open_table(
-                    out,
-                    version,
-                    &json!({"resourceVersion": table_revision.to_string()}),
-                    first,
-                );
-                self.write_row(out, &object, revision, include);
+                self.open_table(out, version, &json!({"resourceVersion": table_revision.to_string()}), first);
+                self.write_row(out, &object, revision, include, version);
                 out.extend_from_slice(b"]}");
             }
         }
@@ -102,7 +92,7 @@ impl View {
         match self.shape {
             Shape::Full => object.write(out, None),
             Shape::Metadata(version) => self.write_partial(out, &object, None, version),
-            Shape::Table(_, include) => self.write_row(out, &object, None, include),
+            Shape::Table(version, include) => self.write_row(out, &object, None, include, version),
         }
     }
 
@@ -111,10 +101,7 @@ impl View {
         let (kind, version) = match self.shape {
             Shape::Table(version, _) => return self.open_table(out, version, metadata, true),
             Shape::Metadata(version) => ("PartialObjectMetadataList", Cow::Borrowed(version)),
-            Shape::Full => (
-                self.resource.list_kind.as_str(),
-                Cow::Owned(self.resource.api_version()),
-            ),
+            Shape::Full => (self.resource.list_kind.as_str(), Cow::Owned(self.resource.api_version())),
         };
         if self.resource.custom && self.shape == Shape::Full {
             out.extend_from_slice(b"{\"apiVersion\":");
@@ -141,11 +128,7 @@ impl View {
 
     /// What stands before the first item, if there is one.
     pub(super) fn first_item(&self) -> &'static [u8] {
-        if matches!(self.shape, Shape::Table(..)) {
-            b""
-        } else {
-            b"["
-        }
+        if matches!(self.shape, Shape::Table(..)) { b"" } else { b"[" }
     }
 
     /// What stands after the items and their closing bracket.
@@ -153,10 +136,7 @@ impl View {
         if self.resource.custom && self.shape == Shape::Full {
             let text = |name: &str| metadata.get(name).cloned();
             let mut sorted = json::Object::new();
-            sorted.insert(
-                "continue".into(),
-                text("continue").unwrap_or_else(|| json!("")),
-            );
+            sorted.insert("continue".into(), text("continue").unwrap_or_else(|| json!("")));
             for name in ["remainingItemCount", "resourceVersion"] {
                 if let Some(value) = text(name) {
                     sorted.insert(name.into(), value);
@@ -175,10 +155,7 @@ impl View {
         let metadata = |sorted: bool| {
             let mut metadata = json::Object::new();
             let version = ("resourceVersion".to_owned(), json!(revision.to_string()));
-            let mark = (
-                "annotations".to_owned(),
-                json!({"k8s.io/initial-events-end": "true"}),
-            );
+            let mark = ("annotations".to_owned(), json!({"k8s.io/initial-events-end": "true"}));
             match (end, sorted) {
                 (false, _) => metadata.extend([version]),
                 (true, true) => metadata.extend([mark, version]),
@@ -186,22 +163,14 @@ impl View {
             }
             metadata
         };
-        let Resource {
-            kind, custom, zero, ..
-        } = &*self.resource;
+        let Resource { kind, custom, zero, .. } = &*self.resource;
         let version = self.resource.api_version();
         match self.shape {
             Shape::Full if *custom => {
-                json::write(
-                    out,
-                    &json!({"apiVersion": version, "kind": kind, "metadata": metadata(true)}),
-                );
+                json::write(out, &json!({"apiVersion": version, "kind": kind, "metadata": metadata(true)}));
             }
             Shape::Full => {
-                json::write(
-                    out,
-                    &json!({"kind": kind, "apiVersion": version, "metadata": metadata(false)}),
-                );
+                json::write(out, &json!({"kind": kind, "apiVersion": version, "metadata": metadata(false)}));
                 if !zero.is_empty() {
                     out.pop();
                     out.push(b',');
@@ -209,19 +178,14 @@ impl View {
                     out.push(b'}');
                 }
             }
-            Shape::Metadata(version) => json::write(out, &partial(version, metadata(false))),
+            Shape::Metadata(version) => json::write(out, &partial(version, &metadata(false))),
             Shape::Table(version, include) => {
-                self.open_table(
-                    out,
-                    version,
-                    &json!({"resourceVersion": revision.to_string()}),
-                    first,
-                );
+                self.open_table(out, version, &json!({"resourceVersion": revision.to_string()}), first);
                 let cells = printers::cells(&self.resource, &json!({}), self.now);
                 // The mark must be found whatever was asked for, so the end bookmark always carries its metadata.
                 let object = match include {
                     Include::None if !end => Value::Null,
-                    _ => partial(version, metadata(false)),
+                    _ => partial(version, &metadata(false)),
                 };
                 json::write(out, &json!({"cells": cells, "object": object}));
                 out.extend_from_slice(b"]}");
@@ -242,13 +206,7 @@ impl View {
         out[brace] = b',';
     }
 
-    fn write_partial(
-        &self,
-        out: &mut Vec<u8>,
-        object: &Object,
-        revision: Option<u64>,
-        version: &str,
-    ) {
+    fn write_partial(&self, out: &mut Vec<u8>, object: &Object, revision: Option<u64>, version: &str) {
         out.extend_from_slice(b"{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":");
         json::write_str(out, version);
         out.extend_from_slice(b",\"metadata\":");
@@ -264,24 +222,14 @@ impl View {
         out.push(b'}');
     }
 
-    fn open_table(
-        &self,
-        out: &mut Vec<u8>,
-        version: &str,
-        metadata: &impl serde::Serialize,
-        first: bool,
-    ) {
+    fn open_table(&self, out: &mut Vec<u8>, version: &str, metadata: &impl serde::Serialize, first: bool) {
         out.extend_from_slice(b"{\"kind\":\"Table\",\"apiVersion\":");
         json::write_str(out, version);
         out.extend_from_slice(b",\"metadata\":");
         json::write(out, metadata);
         out.extend_from_slice(b",\"columnDefinitions\":");
         // In a watch only the first event has them.
-        let columns = if first {
-            printers::columns(&self.resource)
-        } else {
-            Value::Null
-        };
+        let columns = if first { printers::columns(&self.resource) } else { Value::Null };
         json::write(out, &columns);
         out.extend_from_slice(b",\"rows\":[");
     }
@@ -292,6 +240,7 @@ impl View {
         object: &Object,
         revision: Option<u64>,
         include: Include,
+        version: &str,
     ) {
         let value = Value::Object(object.to_value(&self.resource));
         out.extend_from_slice(b"{\"cells\":");
@@ -299,21 +248,18 @@ impl View {
         out.extend_from_slice(b",\"object\":");
         match include {
             Include::None => out.extend_from_slice(b"null"),
-            Include::Metadata => self.write_partial(out, object, revision, "meta.k8s.io/v1"),
+            Include::Metadata => self.write_partial(out, object, revision, version),
             Include::Object => self.write_full(out, object, revision),
         }
         out.push(b'}');
     }
 
     fn convert<'a>(&self, object: &'a Object) -> Cow<'a, Object> {
-        let mut value = match self.resource.conversion {
+        let value = match self.resource.conversion {
             Conversion::None => return Cow::Borrowed(object),
-            Conversion::Events => object.to_value(&self.resource),
+            Conversion::Events => rename_members(object.to_value(&self.resource), |names| names),
             Conversion::ApiVersion => object.to_value(&self.resource),
         };
-        if self.resource.conversion == Conversion::Events {
-            value = rename_members(value, |(core, new)| (core, new));
-        }
         Cow::Owned(Object::encode(&self.resource, &value, object.revision()))
     }
 }
@@ -341,20 +287,17 @@ fn rename_members(
     value: json::Object,
     direction: fn((&'static str, &'static str)) -> (&'static str, &'static str),
 ) -> json::Object {
-    let rename = |name: String| {
-        let found = EVENT_NAMES
-            .into_iter()
-            .map(direction)
-            .find(|(from, _)| *from == name);
-        found.map_or(name, |(_, to)| to.to_owned())
+    let rename = |(name, member): (String, Value)| {
+        let mut names = EVENT_NAMES.into_iter().map(direction);
+        match names.find(|(from, _)| *from == name) {
+            Some((_, to)) => (to.to_owned(), member),
+            None => (name, member),
+        }
     };
-    value
-        .into_iter()
-        .map(|(name, member)| (rename(name), member))
-        .collect()
+    value.into_iter().map(rename).collect()
 }
 
-fn partial(version: &str, metadata: json::Object) -> Value {
+fn partial(version: &str, metadata: &json::Object) -> Value {
     json!({"kind": "PartialObjectMetadata", "apiVersion": version, "metadata": metadata})
 }
 
@@ -376,24 +319,16 @@ fn wrong_transform(resource: &Resource, is_list: bool) -> Box<Status> {
         None | Some("") => "core",
         Some(package) => package,
     };
-    let kind = if is_list {
-        &resource.list_kind
-    } else {
-        &resource.kind
-    };
+    let kind = if is_list { &resource.list_kind } else { &resource.kind };
     let go_type = match (resource.custom, is_list) {
         (true, true) => "*unstructured.UnstructuredList".to_owned(),
         (true, false) => "*unstructured.Unstructured".to_owned(),
         (false, _) => format!("*{package}.{kind}"),
     };
     let message = if is_list {
-        format!(
-            "you requested PartialObjectMetadata, but the requested object is a list ({go_type})"
-        )
+        format!("you requested PartialObjectMetadata, but the requested object is a list ({go_type})")
     } else {
-        format!(
-            "you requested PartialObjectMetadataList, but the requested object is not a list ({go_type})"
-        )
+        format!("you requested PartialObjectMetadataList, but the requested object is not a list ({go_type})")
     };
     Status::new(406, "NotAcceptable", message)
 }

@@ -43,20 +43,13 @@ impl Start {
             "" => None,
             text => Some(parse_version(text).map_err(Status::unexpected)?),
         };
-        Ok(Self {
-            version,
-            initial: options.send_initial_events == Some(true),
-        })
+        Ok(Self { version, initial: options.send_initial_events == Some(true) })
     }
 
     /// The revision that the cache must have reached. A watch from a future version without initial events just waits
     /// for it in silence.
     pub(super) fn needs(self) -> u64 {
-        if self.initial {
-            self.version.unwrap_or(0)
-        } else {
-            0
-        }
+        if self.initial { self.version.unwrap_or(0) } else { 0 }
     }
 }
 
@@ -162,14 +155,10 @@ impl Watch {
             _ => current,
         };
         let phase = if start.initial {
-            Phase::Initial(Box::new(Scan::new(
-                cache.objects().clone(),
-                scope.clone(),
-                "",
-            )))
+            Phase::Initial(Box::new(Scan::new(cache.objects().clone(), scope.clone(), "")))
         } else if resource.cached && position < window {
             Phase::Error(Status::expired_watch(position, window))
-        } else if !resource.cached && position + 1 < etcd.compacted() {
+        } else if !resource.cached && position.saturating_add(1) < etcd.compacted() {
             Phase::Error(Status::compacted_watch())
         } else {
             Phase::Live
@@ -254,9 +243,7 @@ impl Watch {
         let space = etcd.space(&storage);
         if let Some(space) = space {
             // A reader too slow for the history or for its buffer loses the stream without a word.
-            if space.dropped() > self.position
-                || self.is_too_slow(now, space.count_after(self.position))
-            {
+            if space.dropped() > self.position || self.is_too_slow(now, space.count_after(self.position)) {
                 return Step::End;
             }
             if self.bookmark_is_due(now) && space.next_after(self.position).is_some() {
@@ -265,10 +252,7 @@ impl Watch {
                     return Step::Data(self.bookmark(self.position, false));
                 }
             }
-            while let Some(change) = space
-                .next_after(self.position)
-                .filter(|c| c.revision <= current)
-            {
+            while let Some(change) = space.next_after(self.position).filter(|c| c.revision <= current) {
                 self.position = change.revision;
                 if let Some(event) = self.event(change, events) {
                     return Step::Data(event);
@@ -285,9 +269,7 @@ impl Watch {
                 return Step::Data(self.bookmark(current, false));
             }
         }
-        let until = self
-            .next_bookmark
-            .map_or(self.deadline, |at| at.min(self.deadline));
+        let until = self.next_bookmark.map_or(self.deadline, |at| at.min(self.deadline));
         Step::Wait { until: Some(until) }
     }
 
@@ -303,10 +285,7 @@ impl Watch {
     fn event(&mut self, change: &Change, events: &mut EventCache) -> Option<Bytes> {
         let scope = &self.scope;
         let covers = |object: &&Arc<Object>| scope.covers(object);
-        let (kind, object) = match (
-            change.old.as_ref().filter(covers),
-            change.new.as_ref().filter(covers),
-        ) {
+        let (kind, object) = match (change.old.as_ref().filter(covers), change.new.as_ref().filter(covers)) {
             (None, Some(new)) => (Kind::Added, new),
             (Some(_), Some(new)) => (Kind::Modified, new),
             (Some(old), None) => (Kind::Deleted, old),
@@ -329,8 +308,7 @@ impl Watch {
 
     fn bookmark(&mut self, revision: u64, end: bool) -> Bytes {
         let mut out = open_event("BOOKMARK");
-        self.view
-            .write_bookmark(&mut out, revision, end, std::mem::take(&mut self.first));
+        self.view.write_bookmark(&mut out, revision, end, std::mem::take(&mut self.first));
         close_event(out)
     }
 
@@ -341,11 +319,7 @@ impl Watch {
     fn schedule_bookmark(&mut self, now: Duration) {
         let periodic = now + BOOKMARK_EVERY;
         let last = self.deadline.saturating_sub(BOOKMARK_BEFORE_END);
-        let next = if last > now {
-            periodic.min(last)
-        } else {
-            periodic
-        };
+        let next = if last > now { periodic.min(last) } else { periodic };
         self.next_bookmark = Some(next);
     }
 }
@@ -360,13 +334,7 @@ pub(super) struct Timing {
     pub(super) jitter: Duration,
 }
 
-fn encode_event(
-    view: &View,
-    kind: Kind,
-    object: &Object,
-    revision: Option<u64>,
-    first: bool,
-) -> Bytes {
+fn encode_event(view: &View, kind: Kind, object: &Object, revision: Option<u64>, first: bool) -> Bytes {
     let mut out = open_event(kind.text());
     out.reserve(object.body().len() + 64);
     view.write_object(&mut out, object, revision, first);

@@ -48,9 +48,7 @@ pub(super) struct DeleteOptions {
 }
 
 fn metadata(value: &mut Json) -> &mut Json {
-    let member = value
-        .entry("metadata")
-        .or_insert_with(|| Value::Object(Json::new()));
+    let member = value.entry("metadata").or_insert_with(|| Value::Object(Json::new()));
     if !member.is_object() {
         *member = Value::Object(Json::new());
     }
@@ -61,10 +59,7 @@ fn metadata(value: &mut Json) -> &mut Json {
 }
 
 fn text<'a>(metadata: &'a Json, name: &str) -> &'a str {
-    metadata
-        .get(name)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
+    metadata.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 impl Core {
@@ -74,8 +69,7 @@ impl Core {
             return resource.clone();
         }
         let mut all = self.registry.all();
-        let stored =
-            all.find(|r| r.storage == resource.storage && r.conversion == Conversion::None);
+        let stored = all.find(|r| r.storage == resource.storage && r.conversion == Conversion::None);
         stored.unwrap_or(resource).clone()
     }
 
@@ -94,27 +88,22 @@ impl Core {
                 value.shift_remove("status");
             }
             if resource.group.is_empty() && resource.plural == "pods" {
-                value.insert(
-                    "status".into(),
-                    json!({"phase": "Pending", "qosClass": "BestEffort"}),
-                );
+                value.insert("status".into(), json!({"phase": "Pending", "qosClass": "BestEffort"}));
             }
         }
         complete_members(resource, &mut value);
+        if is_definition(resource) {
+            crd::check(&Value::Object(value.clone()))?;
+        }
         let key = storage_key(namespace, text(metadata(&mut value), "name"));
         if self.etcd.get(&resource.storage, &key).is_some() {
-            return Err(Status::already_exists(
-                resource,
-                text(metadata(&mut value), "name"),
-            ));
+            return Err(Status::already_exists(resource, text(metadata(&mut value), "name")));
         }
         if author == Author::DryRun {
             return Ok(Arc::new(Object::encode(resource, &value, 0)));
         }
         self.require_namespace(resource, namespace)?;
-        let object = self.etcd.put(&resource.storage, |revision| {
-            Object::encode(resource, &value, revision)
-        });
+        let object = self.etcd.put(&resource.storage, |revision| Object::encode(resource, &value, revision));
         if is_definition(resource) {
             self.establish(resource, value);
         }
@@ -134,22 +123,17 @@ impl Core {
         let metadata = metadata(value);
         let given = text(metadata, "namespace");
         if !given.is_empty() && given != namespace {
-            let message = "the namespace of the provided object does not match the namespace sent on the request";
+            let message =
+                "the namespace of the provided object does not match the namespace sent on the request";
             return Err(Status::bad_request(message));
         }
         if author != Author::Operator {
             if !text(metadata, "resourceVersion").is_empty() {
-                return Err(Status::unexpected(
-                    "resourceVersion should not be set on objects to be created",
-                ));
+                return Err(Status::unexpected("resourceVersion should not be set on objects to be created"));
             }
-            for name in [
-                "uid",
-                "creationTimestamp",
-                "generation",
-                "deletionTimestamp",
-                "deletionGracePeriodSeconds",
-            ] {
+            for name in
+                ["uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"]
+            {
                 metadata.shift_remove(name);
             }
         }
@@ -165,9 +149,7 @@ impl Core {
             metadata.insert("namespace".into(), json!(namespace));
         }
         metadata.entry("uid").or_insert_with(|| json!(uid));
-        metadata
-            .entry("creationTimestamp")
-            .or_insert_with(|| json!(now));
+        metadata.entry("creationTimestamp").or_insert_with(|| json!(now));
         if resource.generation {
             metadata.entry("generation").or_insert_with(|| json!(1));
         }
@@ -186,8 +168,7 @@ impl Core {
         }
         let mut value = Json::new();
         value.insert("metadata".into(), json!({"name": namespace}));
-        self.create_object(&namespaces, "", value, Author::Client)
-            .map(drop)
+        self.create_object(&namespaces, "", value, Author::Client).map(drop)
     }
 
     /// Stores a new state of `old`, or leaves everything as it is if nothing changes.
@@ -214,15 +195,8 @@ impl Core {
             return Ok(Arc::new(Object::encode(resource, &value, old.revision())));
         }
         let metadata = metadata(&mut value);
-        let finalizers = metadata
-            .get("finalizers")
-            .and_then(Value::as_array)
-            .is_some_and(|f| !f.is_empty());
-        let waits = metadata
-            .get("deletionGracePeriodSeconds")
-            .and_then(Value::as_i64)
-            .unwrap_or(0)
-            > 0;
+        let finalizers = metadata.get("finalizers").and_then(Value::as_array).is_some_and(|f| !f.is_empty());
+        let waits = metadata.get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) > 0;
         if metadata.contains_key("deletionTimestamp") && !finalizers && !waits {
             // Taking the last finalizer off is the deletion: the answer shows the older version, the event the stored
             // state.
@@ -230,9 +204,7 @@ impl Core {
             self.remove(resource, old);
             return Ok(Arc::new(last));
         }
-        let object = self.etcd.put(&resource.storage, |revision| {
-            Object::encode(resource, &value, revision)
-        });
+        let object = self.etcd.put(&resource.storage, |revision| Object::encode(resource, &value, revision));
         if is_definition(resource) {
             self.serve_definition(&Value::Object(object.to_value(resource)), false);
         }
@@ -250,22 +222,14 @@ impl Core {
         let mut value = object.to_value(resource);
         let pods = resource.group.is_empty() && resource.plural == "pods";
         let grace = match self.options.graceful_pods {
-            Some(_)
-                if pods
-                    && !text_at(&Value::Object(value.clone()), &["spec", "nodeName"])
-                        .is_empty() =>
-            {
-                let own = value
-                    .get("spec")
-                    .and_then(|s| s["terminationGracePeriodSeconds"].as_i64());
+            Some(_) if pods && !text_at(&Value::Object(value.clone()), &["spec", "nodeName"]).is_empty() => {
+                let own = value.get("spec").and_then(|s| s["terminationGracePeriodSeconds"].as_i64());
                 options.grace.or(own).unwrap_or(30).max(0)
             }
             _ => 0,
         };
-        let finalizers = metadata(&mut value)
-            .get("finalizers")
-            .and_then(Value::as_array)
-            .is_some_and(|f| !f.is_empty());
+        let finalizers =
+            metadata(&mut value).get("finalizers").and_then(Value::as_array).is_some_and(|f| !f.is_empty());
         if grace == 0 && !finalizers {
             if !options.dry_run {
                 self.remove(resource, object);
@@ -274,9 +238,7 @@ impl Core {
         }
         let at = self.timestamp_in(Duration::from_secs(grace.unsigned_abs()));
         let metadata = metadata(&mut value);
-        let already = metadata
-            .get("deletionGracePeriodSeconds")
-            .and_then(Value::as_i64);
+        let already = metadata.get("deletionGracePeriodSeconds").and_then(Value::as_i64);
         if already.is_some_and(|old| old <= grace) || options.dry_run {
             return Ok(Deleted::Marked(object.clone()));
         }
@@ -287,14 +249,12 @@ impl Core {
         }
         metadata.insert("deletionTimestamp".into(), json!(at));
         metadata.insert("deletionGracePeriodSeconds".into(), json!(grace));
-        let marked = self.etcd.put(&resource.storage, |revision| {
-            Object::encode(resource, &value, revision)
-        });
+        let marked = self.etcd.put(&resource.storage, |revision| Object::encode(resource, &value, revision));
         if let Some(kubelet) = self.options.graceful_pods
             && grace > 0
         {
             self.terminating.push((
-                self.now + kubelet,
+                self.now.saturating_add(kubelet),
                 resource.clone(),
                 marked.key().clone(),
                 marked.uid().into(),
@@ -306,22 +266,13 @@ impl Core {
     /// Plays the kubelet: pods whose time is up are deleted for good.
     pub(super) fn finish_termination(&mut self) {
         let now = self.now;
-        let (due, later) = std::mem::take(&mut self.terminating)
-            .into_iter()
-            .partition(|(at, ..)| *at <= now);
+        let (due, later) = std::mem::take(&mut self.terminating).into_iter().partition(|(at, ..)| *at <= now);
         self.terminating = later;
         let due: Vec<super::Terminating> = due;
         for (_, resource, key, uid) in due {
-            let object = self
-                .etcd
-                .get(&resource.storage, &key)
-                .filter(|o| *o.uid() == *uid)
-                .cloned();
+            let object = self.etcd.get(&resource.storage, &key).filter(|o| *o.uid() == *uid).cloned();
             if let Some(object) = object {
-                let options = DeleteOptions {
-                    grace: Some(0),
-                    ..DeleteOptions::default()
-                };
+                let options = DeleteOptions { grace: Some(0), ..DeleteOptions::default() };
                 // Finalizers may still hold it; then there is no more to do here.
                 let _ = self.delete_object(&resource, &object, &options);
             }
@@ -361,9 +312,8 @@ impl Core {
     /// Accepts a new definition: its resources are served at once, its status follows as a second revision.
     fn establish(&mut self, resource: &Arc<Resource>, definition: Json) {
         let definition = crd::established(definition, &self.timestamp());
-        let object = self.etcd.put(&resource.storage, |revision| {
-            Object::encode(resource, &definition, revision)
-        });
+        let object =
+            self.etcd.put(&resource.storage, |revision| Object::encode(resource, &definition, revision));
         self.serve_definition(&Value::Object(object.to_value(resource)), true);
     }
 
@@ -383,10 +333,7 @@ impl Core {
 
     /// Deletes every custom object, then ends their watches and unlearns the resource.
     fn withdraw_definition(&mut self, definition: &Value) {
-        let Some(storage) = crd::resources(definition)
-            .first()
-            .map(|r| r.storage.clone())
-        else {
+        let Some(storage) = crd::resources(definition).first().map(|r| r.storage.clone()) else {
             return;
         };
         for key in self.etcd.objects(&storage).keys() {
@@ -411,16 +358,10 @@ fn complete_members(resource: &Resource, value: &mut Json) {
             let metadata = metadata(value);
             let name = text(metadata, "name").to_owned();
             if let Value::Object(labels) = metadata.entry("labels").or_insert_with(|| json!({})) {
-                labels
-                    .entry("kubernetes.io/metadata.name")
-                    .or_insert_with(|| json!(name));
+                labels.entry("kubernetes.io/metadata.name").or_insert_with(|| json!(name));
             }
-            value
-                .entry("spec")
-                .or_insert_with(|| json!({"finalizers": ["kubernetes"]}));
-            value
-                .entry("status")
-                .or_insert_with(|| json!({"phase": "Active"}));
+            value.entry("spec").or_insert_with(|| json!({"finalizers": ["kubernetes"]}));
+            value.entry("status").or_insert_with(|| json!({"phase": "Active"}));
         }
         "secrets" => {
             use base64::Engine as _;
@@ -429,8 +370,7 @@ fn complete_members(resource: &Resource, value: &mut Json) {
                 && let Value::Object(data) = value.entry("data").or_insert_with(|| json!({}))
             {
                 for (name, text) in plain {
-                    let encoded =
-                        base64::prelude::BASE64_STANDARD.encode(text.as_str().unwrap_or_default());
+                    let encoded = base64::prelude::BASE64_STANDARD.encode(text.as_str().unwrap_or_default());
                     data.insert(name, json!(encoded));
                 }
             }
@@ -449,10 +389,8 @@ fn check_identity(resource: &Resource, old: &Object, value: &mut Json) -> Outcom
     }
     let uid = text(metadata, "uid");
     if !uid.is_empty() && uid != old.uid() {
-        let why = format!(
-            "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-            old.uid()
-        );
+        let why =
+            format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", old.uid());
         return Err(Status::conflict(resource, old.name(), &why));
     }
     Ok(())
@@ -463,8 +401,7 @@ fn carry_over(resource: &Resource, before: &Json, value: &mut Json, part: Part, 
     let has_status = resource.subresource("status").is_some();
     match part {
         Part::Status => {
-            let (new_metadata, status) =
-                (value.shift_remove("metadata"), value.shift_remove("status"));
+            let (new_metadata, status) = (value.shift_remove("metadata"), value.shift_remove("status"));
             *value = before.clone();
             match status {
                 Some(status) => drop(value.insert("status".into(), status)),
@@ -481,10 +418,7 @@ fn carry_over(resource: &Resource, before: &Json, value: &mut Json, part: Part, 
         Part::Main => {}
     }
     let empty = Json::new();
-    let old = before
-        .get("metadata")
-        .and_then(Value::as_object)
-        .unwrap_or(&empty);
+    let old = before.get("metadata").and_then(Value::as_object).unwrap_or(&empty);
     let metadata = metadata(value);
     for name in [
         "name",
@@ -502,14 +436,9 @@ fn carry_over(resource: &Resource, before: &Json, value: &mut Json, part: Part, 
             None => drop(metadata.shift_remove(name)),
         }
     }
-    let differs =
-        |name: &String| !matches!(name.as_str(), "kind" | "apiVersion" | "metadata" | "status");
+    let differs = |name: &String| !matches!(name.as_str(), "kind" | "apiVersion" | "metadata" | "status");
     let members = |object: &Json| {
-        object
-            .iter()
-            .filter(|(n, _)| differs(n))
-            .map(|(n, v)| (n.clone(), v.clone()))
-            .collect()
+        object.iter().filter(|(n, _)| differs(n)).map(|(n, v)| (n.clone(), v.clone())).collect()
     };
     let (spec_before, spec_after): (Json, Json) = (members(before), members(value));
     if resource.generation && spec_before != spec_after {
@@ -520,34 +449,17 @@ fn carry_over(resource: &Resource, before: &Json, value: &mut Json, part: Part, 
 
 /// Whether a write would change nothing: then there is no revision and no event.
 fn is_same(before: &Json, value: &Json) -> bool {
-    let members = |object: &Json| {
-        object
-            .keys()
-            .filter(|n| !matches!(n.as_str(), "kind" | "apiVersion"))
-            .count()
-    };
-    members(before) == members(value)
-        && value
-            .iter()
-            .all(|(name, member)| before.get(name) == Some(member))
+    let members =
+        |object: &Json| object.keys().filter(|n| !matches!(n.as_str(), "kind" | "apiVersion")).count();
+    members(before) == members(value) && value.iter().all(|(name, member)| before.get(name) == Some(member))
 }
 
-fn check_preconditions(
-    resource: &Resource,
-    object: &Object,
-    options: &DeleteOptions,
-) -> Outcome<()> {
+fn check_preconditions(resource: &Resource, object: &Object, options: &DeleteOptions) -> Outcome<()> {
     let conflict = |why: String| {
         let name = object.name();
-        let message = format!(
-            "Operation cannot be fulfilled on {} \"{name}\": {why}",
-            resource.kind
-        );
-        let details = super::status::Details {
-            name: name.into(),
-            kind: resource.kind.clone(),
-            ..Default::default()
-        };
+        let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", resource.kind);
+        let details =
+            super::status::Details { name: name.into(), kind: resource.kind.clone(), ..Default::default() };
         Err(Status::new(409, "Conflict", message).with(details))
     };
     if let Some(uid) = options.uid.as_ref().filter(|uid| **uid != *object.uid()) {
@@ -558,11 +470,7 @@ fn check_preconditions(
         ));
     }
     let current = object.revision().to_string();
-    if let Some(version) = options
-        .version
-        .as_ref()
-        .filter(|version| **version != current)
-    {
+    if let Some(version) = options.version.as_ref().filter(|version| **version != current) {
         return conflict(format!(
             "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record \
              ({current}). The object might have been modified"

@@ -110,7 +110,12 @@ impl<'a> Groups<'a> {
         resources.sort_by(|a, b| a.name.cmp(&b.name));
         // The core group's list is written without apiVersion: it is of the version "v1" of no group.
         let api_version = (!group.is_empty()).then_some("v1");
-        Some(ResourceList { kind: "APIResourceList", api_version, group_version: group_version(group, version), resources })
+        Some(ResourceList {
+            kind: "APIResourceList",
+            api_version,
+            group_version: group_version(group, version),
+            resources,
+        })
     }
 
     /// All named groups.
@@ -152,7 +157,8 @@ impl<'a> Groups<'a> {
                 let versions: Vec<Value> = versions
                     .iter()
                     .map(|(version, resources)| {
-                        let resources: Vec<Value> = resources.values().map(|resource| discovered(resource)).collect();
+                        let resources: Vec<Value> =
+                            resources.values().map(|resource| discovered(resource)).collect();
                         json!({ "version": version.name, "resources": resources, "freshness": "Current" })
                     })
                     .collect();
@@ -201,7 +207,8 @@ impl<'a> Groups<'a> {
 }
 
 fn discovered(resource: &Resource) -> Value {
-    let kind = |group: &str, version: &str, kind: &str| json!({ "group": group, "version": version, "kind": kind });
+    let kind =
+        |group: &str, version: &str, kind: &str| json!({ "group": group, "version": version, "kind": kind });
     let mut entry = json!({
         "resource": resource.plural,
         "responseKind": kind(&resource.group, &resource.version, &resource.kind),
@@ -250,6 +257,9 @@ mod tests {
     fn versions_are_ordered_by_preference() {
         let mut versions = ["v1alpha1", "v1", "v2beta1", "v2", "v1beta2", "v1beta1"].map(Version::new);
         versions.sort();
-        assert_eq!(versions.map(|version| version.name), ["v2", "v1", "v2beta1", "v1beta2", "v1beta1", "v1alpha1"]);
+        assert_eq!(
+            versions.map(|version| version.name),
+            ["v2", "v1", "v2beta1", "v1beta2", "v1beta1", "v1alpha1"]
+        );
     }
 }

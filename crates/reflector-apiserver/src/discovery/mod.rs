@@ -56,7 +56,9 @@ pub(crate) fn answer(
         ["apis", group, version] => groups().resource_list(group, version).map(|list| json(&list)),
         ["openapi", "v3"] => Some(json(&groups().openapi_index())),
         ["openapi", "v3", "api", version] => groups().openapi("", version).map(|document| json(&document)),
-        ["openapi", "v3", "apis", group, version] => groups().openapi(group, version).map(|document| json(&document)),
+        ["openapi", "v3", "apis", group, version] => {
+            groups().openapi(group, version).map(|document| json(&document))
+        }
         _ => None,
     }
 }
@@ -67,7 +69,9 @@ fn wants_aggregated(headers: &HeaderMap) -> bool {
         let mut parameters = clause.split(';').map(str::trim);
         parameters.next() == Some("application/json") && {
             let parameters: Vec<&str> = parameters.collect();
-            ["g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"].iter().all(|wanted| parameters.contains(wanted))
+            ["g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"]
+                .iter()
+                .all(|wanted| parameters.contains(wanted))
         }
     })
 }

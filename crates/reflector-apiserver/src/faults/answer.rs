@@ -19,7 +19,7 @@ pub(crate) struct Status<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     reason: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    details: Option<Details<'a>>,
+    details: Option<Details>,
     code: u16,
 }
 
@@ -30,17 +30,10 @@ struct Metadata<'a> {
 }
 
 /// The `details` of a Status.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Details<'a> {
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub(crate) name: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub(crate) group: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub(crate) kind: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) retry_after_seconds: Option<u32>,
+struct Details {
+    retry_after_seconds: u32,
 }
 
 impl<'a> Status<'a> {
@@ -57,8 +50,8 @@ impl<'a> Status<'a> {
         }
     }
 
-    pub(crate) fn details(mut self, details: Details<'a>) -> Self {
-        self.details = Some(details);
+    pub(crate) fn retry_after(mut self, seconds: u32) -> Self {
+        self.details = Some(Details { retry_after_seconds: seconds });
         self
     }
 
@@ -118,16 +111,10 @@ pub(crate) fn message(code: u16) -> &'static str {
     }
 }
 
-pub(crate) fn response(
-    status: StatusCode,
-    content_type: &'static str,
-    body: Bytes,
-) -> Response<Bytes> {
+pub(crate) fn response(status: StatusCode, content_type: &'static str, body: Bytes) -> Response<Bytes> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }
 
@@ -139,14 +126,10 @@ impl Respond {
         let message = self.message.as_deref().unwrap_or_else(|| message(code));
         let mut status = Status::new(code, reason, message);
         if let Some(seconds) = self.retry_after() {
-            status = status.details(Details {
-                retry_after_seconds: Some(seconds),
-                ..Details::default()
-            });
+            status = status.retry_after(seconds);
         }
-        let text = |content_type, body: &str| {
-            response(self.status, content_type, Bytes::from(body.to_owned()))
-        };
+        let text =
+            |content_type, body: &str| response(self.status, content_type, Bytes::from(body.to_owned()));
         let mut answer = match &self.body {
             ErrorBody::Status => status.response(),
             ErrorBody::PrettyStatus => {
@@ -169,10 +152,7 @@ impl Respond {
     }
 
     fn retry_after(&self) -> Option<u32> {
-        let (_, value) = self
-            .headers
-            .iter()
-            .find(|(name, _)| name == header::RETRY_AFTER)?;
+        let (_, value) = self.headers.iter().find(|(name, _)| name == header::RETRY_AFTER)?;
         value.to_str().ok()?.parse().ok()
     }
 }
@@ -185,9 +165,7 @@ pub(crate) fn expired_continue(token: &str) -> Response<Bytes> {
                            objects that were created, modified, or deleted between the time the first chunk was returned and \
                            now may show up in the list.";
     let fresh = inconsistent_token(token).unwrap_or_default();
-    Status::new(410, "Expired", MESSAGE)
-        .continue_token(&fresh)
-        .response()
+    Status::new(410, "Expired", MESSAGE).continue_token(&fresh).response()
 }
 
 /// The same start key with revision -1.
@@ -236,9 +214,6 @@ mod tests {
         assert_eq!(answer.status(), 410);
         let body: serde_json::Value = serde_json::from_slice(answer.body()).unwrap();
         let fresh = base64::decode(body["metadata"]["continue"].as_str().unwrap()).unwrap();
-        assert_eq!(
-            fresh,
-            br#"{"v":"meta.k8s.io/v1","rv":-1,"start":"/cm-05\u0000"}"#
-        );
+        assert_eq!(fresh, br#"{"v":"meta.k8s.io/v1","rv":-1,"start":"/cm-05\u0000"}"#);
     }
 }

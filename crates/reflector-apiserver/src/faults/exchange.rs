@@ -105,9 +105,7 @@ impl Running {
             }
         }
         let accepts = request.headers().get(header::ACCEPT_ENCODING);
-        let accepts = accepts
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default();
+        let accepts = accepts.and_then(|value| value.to_str().ok()).unwrap_or_default();
         // apiserver matches the token plainly: parameters such as `gzip;q=0.5` disable compression.
         let accepts = accepts.split(',').any(|token| token.trim() == "gzip");
         let gzip = plan.effects.iter().find_map(|effect| match effect {
@@ -140,16 +138,12 @@ impl Running {
     }
 
     fn watch(&self) -> bool {
-        self.info
-            .as_ref()
-            .is_some_and(|info| info.verb == Verb::Watch)
+        self.info.as_ref().is_some_and(|info| info.verb == Verb::Watch)
     }
 
     pub(super) fn poll(&mut self, now: Duration, core: &mut Core, counts: &mut Counts) -> Step {
         if now < self.start {
-            return Step::Wait {
-                until: Some(self.start),
-            };
+            return Step::Wait { until: Some(self.start) };
         }
         loop {
             match self.state {
@@ -168,9 +162,7 @@ impl Running {
                 continue;
             }
             if now < self.pace {
-                return Step::Wait {
-                    until: Some(self.pace),
-                };
+                return Step::Wait { until: Some(self.pace) };
             }
             if let Some(piece) = self.queue.pop_front() {
                 return self.give(piece, now);
@@ -202,15 +194,11 @@ impl Running {
             (Point::After(time), Some(head)) => now >= head + time,
             _ => false,
         };
-        interruptions
-            .find(|(point, _)| due(point))
-            .map(|(_, how)| how.clone())
+        interruptions.find(|(point, _)| due(point)).map(|(_, how)| how.clone())
     }
 
     fn interrupt(&mut self, how: Interruption) -> Option<Step> {
-        self.plan
-            .effects
-            .retain(|effect| !matches!(effect, Effect::Interrupt(..)));
+        self.plan.effects.retain(|effect| !matches!(effect, Effect::Interrupt(..)));
         self.state = State::Over;
         match how {
             Interruption::End if self.head_at.is_none() => {
@@ -222,11 +210,7 @@ impl Running {
             Interruption::Reset => return Some(Step::Cut(Cut::Reset)),
             Interruption::Blackhole => return Some(Step::Cut(Cut::Blackhole)),
             Interruption::Hang => self.state = State::Hung,
-            Interruption::Error {
-                code,
-                reason,
-                message,
-            } => {
+            Interruption::Error { code, reason, message } => {
                 self.state = State::Running;
                 self.queue.clear();
                 self.late = None;
@@ -244,16 +228,9 @@ impl Running {
     }
 
     /// The request reaches the server, unless a fault answers it.
-    fn begin(
-        &mut self,
-        request: Request<Bytes>,
-        now: Duration,
-        core: &mut Core,
-        counts: &mut Counts,
-    ) {
+    fn begin(&mut self, request: Request<Bytes>, now: Duration, core: &mut Core, counts: &mut Counts) {
         self.disturb_server(now, core, counts);
-        let token =
-            query_value(request.uri().query(), "continue").filter(|token| !token.is_empty());
+        let token = query_value(request.uri().query(), "continue").filter(|token| !token.is_empty());
         let expires = self.plan.effects.contains(&Effect::ExpireContinue);
         let made_up = if let Some(respond) = &self.plan.respond {
             count(counts, "status");
@@ -266,8 +243,7 @@ impl Running {
         };
         if let Some(made_up) = made_up {
             let (head, body) = made_up.into_parts();
-            self.queue
-                .push_back(Piece::Head(Response::from_parts(head, ())));
+            self.queue.push_back(Piece::Head(Response::from_parts(head, ())));
             if !body.is_empty() {
                 self.queue.push_back(Piece::Data(body, false));
             }
@@ -341,12 +317,7 @@ impl Running {
     }
 
     /// Takes the core's next step into the queue; what to wait for when there is none.
-    fn pull(
-        &mut self,
-        now: Duration,
-        core: &mut Core,
-        counts: &mut Counts,
-    ) -> Option<Option<Duration>> {
+    fn pull(&mut self, now: Duration, core: &mut Core, counts: &mut Counts) -> Option<Option<Duration>> {
         let Some(inner) = self.inner else {
             self.state = State::Over;
             return None;
@@ -381,9 +352,7 @@ impl Running {
             CoreStep::Wait { until } => {
                 let due = self.late.as_ref().map(|(due, _)| *due);
                 let stop = self.plan.effects.iter().filter_map(|effect| match effect {
-                    Effect::Interrupt(Point::After(time), _) => {
-                        self.head_at.map(|head| head + *time)
-                    }
+                    Effect::Interrupt(Point::After(time), _) => self.head_at.map(|head| head + *time),
                     _ => None,
                 });
                 return Some(until.into_iter().chain(due).chain(stop).min());
@@ -422,9 +391,7 @@ impl Running {
         for effect in effects {
             let done = match effect {
                 Effect::Undecodable(n) => list.change_item(*n, rewrite::spoil).is_some(),
-                Effect::WithoutMetadata(n) => {
-                    list.change_item(*n, rewrite::strip_metadata).is_some()
-                }
+                Effect::WithoutMetadata(n) => list.change_item(*n, rewrite::strip_metadata).is_some(),
                 Effect::EmptyListVersion => {
                     list.metadata["resourceVersion"] = "".into();
                     true
@@ -492,12 +459,7 @@ impl Running {
     }
 
     /// What becomes of the bookmark that ends the initial events; other events pass.
-    fn initial_events_end(
-        &mut self,
-        event: Bytes,
-        now: Duration,
-        counts: &mut Counts,
-    ) -> Option<Bytes> {
+    fn initial_events_end(&mut self, event: Bytes, now: Duration, counts: &mut Counts) -> Option<Bytes> {
         let effects = self.plan.effects.iter();
         let what = effects.into_iter().find_map(|effect| match effect {
             Effect::InitialEventsEnd(what) => Some(*what),
@@ -523,9 +485,8 @@ impl Running {
             None => bytes,
             Some(Gzip::MemberPerEvent) => member(&bytes),
             Some(Gzip::Whole) => {
-                let encoder = self
-                    .encoder
-                    .get_or_insert_with(|| GzEncoder::new(Vec::new(), Compression::fast()));
+                let encoder =
+                    self.encoder.get_or_insert_with(|| GzEncoder::new(Vec::new(), Compression::fast()));
                 // Writing to memory cannot fail.
                 let _ = encoder.write_all(&bytes).and_then(|()| encoder.flush());
                 std::mem::take(encoder.get_mut()).into()

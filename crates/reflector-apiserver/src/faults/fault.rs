@@ -260,14 +260,7 @@ impl Fault {
     /// Sends an `ERROR` event with this code after so many events, then ends.
     #[must_use]
     pub fn error_event(self, code: u16, after_events: u64) -> Self {
-        self.interrupt(
-            Point::Events(after_events),
-            Interruption::Error {
-                code,
-                reason: None,
-                message: None,
-            },
-        )
+        self.interrupt(Point::Events(after_events), Interruption::Error { code, reason: None, message: None })
     }
 
     /// Does this to the bookmark that ends the initial events.
@@ -279,9 +272,7 @@ impl Fault {
     /// Loses these query parameters on the way.
     #[must_use]
     pub fn ignore_query<S: Into<String>>(self, names: impl IntoIterator<Item = S>) -> Self {
-        self.effect(Effect::IgnoreQuery(
-            names.into_iter().map(Into::into).collect(),
-        ))
+        self.effect(Effect::IgnoreQuery(names.into_iter().map(Into::into).collect()))
     }
 
     /// Loses what an old server or proxy does not know of streaming lists.

@@ -67,13 +67,7 @@ impl Faults {
     pub fn add(&mut self, fault: Fault) -> FaultId {
         let id = FaultId(self.next);
         self.next += 1;
-        self.rules.push(Rule {
-            id,
-            fault,
-            seen: 0,
-            hits: 0,
-            last: None,
-        });
+        self.rules.push(Rule { id, fault, seen: 0, hits: 0, last: None });
         id
     }
 
@@ -100,10 +94,7 @@ impl Faults {
 
     /// How many requests this fault has hit.
     pub fn hits(&self, id: FaultId) -> u64 {
-        self.rules
-            .iter()
-            .find(|rule| rule.id == id)
-            .map_or(0, |rule| rule.hits)
+        self.rules.iter().find(|rule| rule.id == id).map_or(0, |rule| rule.hits)
     }
 
     /// How often each kind of fault took effect, by the names of the text form.
@@ -135,21 +126,12 @@ impl Faults {
         const LONGEST_STREAK: u32 = 4;
         const UPHEAVAL_PAUSE: Duration = Duration::from_secs(20);
 
-        let streak = self
-            .streaks
-            .entry((info.verb, info.resource.clone()))
-            .or_default();
-        let calm = self
-            .upheaval
-            .is_some_and(|last| now < last + UPHEAVAL_PAUSE);
+        let streak = self.streaks.entry((info.verb, info.resource.clone())).or_default();
+        let calm = self.upheaval.is_some_and(|last| now < last + UPHEAVAL_PAUSE);
         match self.profile.draw(info.verb, calm, &mut self.rng) {
             Some(_) if *streak >= LONGEST_STREAK => *streak = 0,
             None => *streak = 0,
-            Some(Draw {
-                respond,
-                effects,
-                upheaval,
-            }) => {
+            Some(Draw { respond, effects, upheaval }) => {
                 *streak += 1;
                 if upheaval {
                     self.upheaval = Some(now);
@@ -166,18 +148,12 @@ impl Faults {
 impl Rule {
     fn draws(&mut self, info: &RequestInfo, now: Duration, rng: &mut fastrand::Rng) -> bool {
         let fault = &self.fault;
-        if !fault.matches(info)
-            || fault
-                .between
-                .is_some_and(|(from, to)| now < from || now >= to)
-        {
+        if !fault.matches(info) || fault.between.is_some_and(|(from, to)| now < from || now >= to) {
             return false;
         }
         let seen = self.seen;
         self.seen += 1;
-        let turn = seen
-            .checked_sub(fault.skip)
-            .is_some_and(|turn| turn % fault.every == 0);
+        let turn = seen.checked_sub(fault.skip).is_some_and(|turn| turn % fault.every == 0);
         let cooling = self.last.is_some_and(|last| now < last + fault.cooldown);
         if !turn || cooling || fault.times.is_some_and(|times| self.hits >= times) {
             return false;
@@ -197,50 +173,24 @@ mod tests {
     use super::*;
 
     fn list() -> RequestInfo {
-        RequestInfo::parse(
-            &http::Method::GET,
-            &"/api/v1/namespaces/a/pods".parse().unwrap(),
-        )
-        .unwrap()
+        RequestInfo::parse(&http::Method::GET, &"/api/v1/namespaces/a/pods".parse().unwrap()).unwrap()
     }
 
     fn hits(fault: Fault, requests: u64) -> Vec<u64> {
         let mut faults = Faults::new(1);
         faults.add(fault.status(500));
-        (0..requests)
-            .filter(|n| {
-                faults
-                    .draw(&list(), Duration::from_secs(*n))
-                    .respond
-                    .is_some()
-            })
-            .collect()
+        (0..requests).filter(|n| faults.draw(&list(), Duration::from_secs(*n)).respond.is_some()).collect()
     }
 
     #[test]
     fn after_every_and_times_choose_the_requests() {
         assert_eq!(hits(Fault::on(Verb::List).times(2), 5), [0, 1]);
         assert_eq!(hits(Fault::on(Verb::List).after(1).every(2), 6), [1, 3, 5]);
-        assert_eq!(
-            hits(Fault::on(Verb::List).cooldown(Duration::from_secs(3)), 7),
-            [0, 3, 6]
-        );
-        assert_eq!(
-            hits(
-                Fault::any().between(Duration::from_secs(2), Duration::from_secs(4)),
-                7
-            ),
-            [2, 3]
-        );
+        assert_eq!(hits(Fault::on(Verb::List).cooldown(Duration::from_secs(3)), 7), [0, 3, 6]);
+        assert_eq!(hits(Fault::any().between(Duration::from_secs(2), Duration::from_secs(4)), 7), [2, 3]);
         assert_eq!(hits(Fault::on(Verb::Watch), 3), [0; 0]);
         assert_eq!(hits(Fault::on(Verb::List).namespace("b"), 3), [0; 0]);
-        assert_eq!(
-            hits(
-                Fault::on(Verb::List).namespace("a").resource("pods").once(),
-                3
-            ),
-            [0]
-        );
+        assert_eq!(hits(Fault::on(Verb::List).namespace("a").resource("pods").once(), 3), [0]);
     }
 
     #[test]
@@ -258,11 +208,7 @@ mod tests {
         let mut hit = 0;
         for n in 0..10_000 {
             let plan = faults.draw(&list(), Duration::from_millis(n * 10));
-            streak = if plan == Plan::default() {
-                0
-            } else {
-                streak + 1
-            };
+            streak = if plan == Plan::default() { 0 } else { streak + 1 };
             hit += u32::from(streak > 0);
             assert!(streak <= 4);
         }

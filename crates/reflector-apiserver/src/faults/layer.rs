@@ -26,13 +26,7 @@ pub struct FaultyCore {
 impl FaultyCore {
     /// A core without faults yet; the chance that faults depend on comes from the seed.
     pub fn new(core: Core, seed: u64) -> Self {
-        Self {
-            core,
-            faults: Faults::new(seed),
-            exchanges: HashMap::new(),
-            next: 0,
-            disturbances: 0,
-        }
+        Self { core, faults: Faults::new(seed), exchanges: HashMap::new(), next: 0, disturbances: 0 }
     }
 
     /// The core below.
@@ -59,10 +53,7 @@ impl FaultyCore {
     /// Takes a request; its answer comes by [`poll`](Self::poll).
     pub fn open(&mut self, now: Duration, request: Request<Bytes>) -> Exchange {
         let info = RequestInfo::parse(request.method(), request.uri());
-        let plan = info
-            .as_ref()
-            .map(|info| self.faults.draw(info, now))
-            .unwrap_or_default();
+        let plan = info.as_ref().map(|info| self.faults.draw(info, now)).unwrap_or_default();
         let id = Exchange(self.next);
         self.next += 1;
         let running = Running::new(plan, info, request, now, self.faults.counts());
@@ -84,11 +75,7 @@ impl FaultyCore {
 
     /// Forgets an exchange, whether its answer is complete or not.
     pub fn close(&mut self, id: Exchange) {
-        if let Some(inner) = self
-            .exchanges
-            .remove(&id)
-            .and_then(|running| running.inner())
-        {
+        if let Some(inner) = self.exchanges.remove(&id).and_then(|running| running.inner()) {
             self.core.close(inner);
         }
     }

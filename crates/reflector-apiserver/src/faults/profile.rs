@@ -72,16 +72,8 @@ impl Profile {
             return None;
         }
         if self == Self::Storm && !calm && rng.f64() < 0.1 {
-            let effect = if rng.bool() {
-                Effect::Restart
-            } else {
-                Effect::ForgetHistory
-            };
-            return Some(Draw {
-                effects: vec![effect],
-                upheaval: true,
-                respond: None,
-            });
+            let effect = if rng.bool() { Effect::Restart } else { Effect::ForgetHistory };
+            return Some(Draw { effects: vec![effect], upheaval: true, respond: None });
         }
         match verb {
             Verb::List => Some(list(rng)),
@@ -97,18 +89,12 @@ fn list(rng: &mut fastrand::Rng) -> Draw {
         0 | 1 => too_many(rng),
         2 => refuse(503, ErrorBody::Text("service unavailable\n".to_owned())),
         3 => refuse(500, ErrorBody::PrettyStatus),
-        4 => refuse(
-            502,
-            ErrorBody::Html("<html><body>502 Bad Gateway</body></html>\n".to_owned()),
-        ),
+        4 => refuse(502, ErrorBody::Html("<html><body>502 Bad Gateway</body></html>\n".to_owned())),
         5 => stop(Point::Request, Interruption::Reset),
         6 => stop(Point::Bytes(rng.u64(..20_000)), Interruption::Close),
         7 => effect(Effect::ExpireContinue),
         8 => effect(Effect::Delay(Duration::from_millis(rng.u64(50..1_000)))),
-        _ => effect(Effect::Slow(
-            rng.usize(2_000..40_000),
-            Duration::from_millis(5),
-        )),
+        _ => effect(Effect::Slow(rng.usize(2_000..40_000), Duration::from_millis(5))),
     }
 }
 
@@ -122,34 +108,22 @@ fn watch(rng: &mut fastrand::Rng) -> Draw {
         4 => stop(Point::Request, Interruption::Close),
         5 => stop(Point::Events(events), Interruption::Reset),
         6 => stop(Point::Bytes(rng.u64(..100_000)), Interruption::Close),
-        7 => stop(
-            Point::After(Duration::from_millis(rng.u64(500..10_000))),
-            Interruption::End,
-        ),
+        7 => stop(Point::After(Duration::from_millis(rng.u64(500..10_000))), Interruption::End),
         8 => stop(Point::Events(events), error(410)),
         9 => stop(Point::Events(events), error(500)),
         10 => effect(Effect::DuplicateEvents),
-        11 => effect(Effect::InitialEventsEnd(InitialEventsEnd::Late(
-            Duration::from_millis(500),
-        ))),
+        11 => effect(Effect::InitialEventsEnd(InitialEventsEnd::Late(Duration::from_millis(500)))),
         12 => effect(Effect::Gzip(Gzip::MemberPerEvent)),
         _ => effect(Effect::Chunks(rng.usize(1..64))),
     }
 }
 
 fn error(code: u16) -> Interruption {
-    Interruption::Error {
-        code,
-        reason: None,
-        message: None,
-    }
+    Interruption::Error { code, reason: None, message: None }
 }
 
 fn effect(effect: Effect) -> Draw {
-    Draw {
-        effects: vec![effect],
-        ..Draw::default()
-    }
+    Draw { effects: vec![effect], ..Draw::default() }
 }
 
 fn stop(point: Point, how: Interruption) -> Draw {
@@ -158,25 +132,13 @@ fn stop(point: Point, how: Interruption) -> Draw {
 
 fn refuse(code: u16, body: ErrorBody) -> Draw {
     let status = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    Draw {
-        respond: Some(Respond {
-            status,
-            body,
-            ..Respond::default()
-        }),
-        ..Draw::default()
-    }
+    Draw { respond: Some(Respond { status, body, ..Respond::default() }), ..Draw::default() }
 }
 
 fn too_many(rng: &mut fastrand::Rng) -> Draw {
-    let mut draw = refuse(
-        429,
-        ErrorBody::Text("Too many requests, please try again later.\n".to_owned()),
-    );
+    let mut draw = refuse(429, ErrorBody::Text("Too many requests, please try again later.\n".to_owned()));
     if let (Some(respond), true) = (&mut draw.respond, rng.bool()) {
-        respond
-            .headers
-            .push((header::RETRY_AFTER, HeaderValue::from_static("1")));
+        respond.headers.push((header::RETRY_AFTER, HeaderValue::from_static("1")));
     }
     draw
 }

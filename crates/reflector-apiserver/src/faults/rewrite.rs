@@ -75,9 +75,7 @@ pub(super) fn spoil(object: &mut Value) {
     let Some(object) = object.as_object_mut() else {
         return;
     };
-    let field = ["spec", "data", "status"]
-        .into_iter()
-        .find(|field| object.contains_key(*field));
+    let field = ["spec", "data", "status"].into_iter().find(|field| object.contains_key(*field));
     match field {
         Some(field) => {
             object.insert(field.to_owned(), Value::from("not what the schema says"));
@@ -159,9 +157,7 @@ pub(super) fn make_opaque(bytes: &Bytes) -> Bytes {
 
 /// Turns opaque versions back into those that the server knows.
 pub(super) fn make_transparent(bytes: &Bytes) -> Bytes {
-    versions(bytes, |version| {
-        version.strip_prefix(OPAQUE).map(str::to_owned)
-    })
+    versions(bytes, |version| version.strip_prefix(OPAQUE).map(str::to_owned))
 }
 
 /// The version of a query, turned back.
@@ -186,9 +182,7 @@ fn versions(bytes: &Bytes, change: impl Fn(&str) -> Option<String>) -> Bytes {
         let Some(length) = memchr::memchr(b'"', &bytes[start..]) else {
             continue;
         };
-        let changed = std::str::from_utf8(&bytes[start..start + length])
-            .ok()
-            .and_then(&change);
+        let changed = std::str::from_utf8(&bytes[start..start + length]).ok().and_then(&change);
         if let Some(changed) = changed {
             out.extend_from_slice(&bytes[copied..start]);
             out.extend_from_slice(changed.as_bytes());
@@ -240,12 +234,7 @@ mod tests {
     #[test]
     fn items_come_first_when_asked() {
         let list =
-            List::read(br#"{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[{"a":1}]}"#)
-                .unwrap();
-        assert!(
-            list.write(true)
-                .unwrap()
-                .starts_with(b"{\"items\":[{\"a\":1}]")
-        );
+            List::read(br#"{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[{"a":1}]}"#).unwrap();
+        assert!(list.write(true).unwrap().starts_with(b"{\"items\":[{\"a\":1}]"));
     }
 }

@@ -55,9 +55,7 @@ impl FromStr for Fault {
         let segments: Vec<&str> = text.splitn(4, ':').collect();
         // The settings begin with the first segment that has a `=`, or are the last one; they may hold colons themselves.
         let last = segments.len() - 1;
-        let settings = (1..=last)
-            .find(|at| segments[*at].contains('='))
-            .unwrap_or(last);
+        let settings = (1..=last).find(|at| segments[*at].contains('=')).unwrap_or(last);
         if settings == 0 {
             return Err(FaultSyntaxError::Shape(text.to_owned()));
         }
@@ -67,22 +65,15 @@ impl FromStr for Fault {
                 fault = fault.or_on(verb.parse::<Verb>()?);
             }
         }
-        let named = |at: usize| {
-            (at < settings)
-                .then(|| segments[at])
-                .filter(|name| !matches!(*name, "" | "*"))
-        };
+        let named =
+            |at: usize| (at < settings).then(|| segments[at]).filter(|name| !matches!(*name, "" | "*"));
         if let Some(resource) = named(1) {
             fault = fault.resource(resource);
         }
         if let Some(namespace) = named(2) {
             fault = fault.namespace(namespace);
         }
-        for setting in segments[settings..]
-            .join(":")
-            .split(',')
-            .filter(|setting| !setting.is_empty())
-        {
+        for setting in segments[settings..].join(":").split(',').filter(|setting| !setting.is_empty()) {
             let (name, value) = match setting.split_once('=') {
                 Some((name, value)) => (name, Some(value)),
                 None => (setting, None),
@@ -94,28 +85,17 @@ impl FromStr for Fault {
 }
 
 fn set(fault: Fault, name: &str, value: Option<&str>) -> Result<Fault, FaultSyntaxError> {
-    let wrong = || FaultSyntaxError::Value {
-        setting: name.to_owned(),
-        value: value.unwrap_or_default().to_owned(),
-    };
+    let wrong =
+        || FaultSyntaxError::Value { setting: name.to_owned(), value: value.unwrap_or_default().to_owned() };
     let text = value.unwrap_or_default();
     // A value that does not parse is an error, and so is one that is missing.
     let number = || text.parse::<u64>().map_err(|_| wrong());
     let nth = || value.map_or(Ok(1), |value| value.parse::<u64>().map_err(|_| wrong()));
     let time = || duration(text).ok_or_else(wrong);
     let at = |default: Point| value.map_or(Ok(default), |value| point(value).ok_or_else(wrong));
-    let size = |text: &str| {
-        text.parse::<usize>()
-            .ok()
-            .filter(|size| *size > 0)
-            .ok_or_else(wrong)
-    };
+    let size = |text: &str| text.parse::<usize>().ok().filter(|size| *size > 0).ok_or_else(wrong);
     let plain = |effect: Effect| {
-        if value.is_none() {
-            Ok(effect)
-        } else {
-            Err(wrong())
-        }
+        if value.is_none() { Ok(effect) } else { Err(wrong()) }
     };
     Ok(match name {
         "times" => fault.times(number()?),
@@ -126,28 +106,19 @@ fn set(fault: Fault, name: &str, value: Option<&str>) -> Result<Fault, FaultSynt
         "cooldown" => fault.cooldown(time()?),
         "between" => {
             let (from, to) = text.split_once("..").ok_or_else(wrong)?;
-            fault.between(
-                duration(from).ok_or_else(wrong)?,
-                duration(to).ok_or_else(wrong)?,
-            )
+            fault.between(duration(from).ok_or_else(wrong)?, duration(to).ok_or_else(wrong)?)
         }
         "name" => fault.name(text),
-        "status" => fault.status(
-            text.parse()
-                .ok()
-                .filter(|code| (100..1000).contains(code))
-                .ok_or_else(wrong)?,
-        ),
+        "status" => {
+            fault.status(text.parse().ok().filter(|code| (100..1000).contains(code)).ok_or_else(wrong)?)
+        }
         "reason" => fault.reason(text),
         "message" => fault.message(text),
         "retry-after" => fault.retry_after(text.parse().map_err(|_| wrong())?),
         "header" => {
             let (name, value) = text.split_once(':').ok_or_else(wrong)?;
             let name = HeaderName::from_bytes(name.trim().as_bytes()).map_err(|_| wrong())?;
-            fault.header(
-                name,
-                HeaderValue::from_str(value.trim()).map_err(|_| wrong())?,
-            )
+            fault.header(name, HeaderValue::from_str(value.trim()).map_err(|_| wrong())?)
         }
         "pretty" => fault.body(ErrorBody::PrettyStatus),
         "text" => fault.body(ErrorBody::Text(text.to_owned())),
@@ -164,11 +135,7 @@ fn set(fault: Fault, name: &str, value: Option<&str>) -> Result<Fault, FaultSynt
             let code = code.parse().map_err(|_| wrong())?;
             fault.interrupt(
                 point(at).ok_or_else(wrong)?,
-                Interruption::Error {
-                    code,
-                    reason: None,
-                    message: None,
-                },
+                Interruption::Error { code, reason: None, message: None },
             )
         }
         "initial-events-end" => fault.initial_events_end(match text {
@@ -246,45 +213,23 @@ mod tests {
         let same = [
             (
                 "watch:pods:status=429,retry-after=2,times=3",
-                Fault::on(Verb::Watch)
-                    .resource("pods")
-                    .times(3)
-                    .status(429)
-                    .retry_after(2),
+                Fault::on(Verb::Watch).resource("pods").times(3).status(429).retry_after(2),
             ),
             ("*:end", Fault::any().end_at_once()),
-            (
-                "list+watch:*:ns:hang",
-                Fault::on(Verb::List)
-                    .or_on(Verb::Watch)
-                    .namespace("ns")
-                    .hang(),
-            ),
-            (
-                "list:cut=100bytes",
-                Fault::on(Verb::List).cut_after_bytes(100),
-            ),
-            (
-                "watch:error=410@5events,once",
-                Fault::on(Verb::Watch).error_event(410, 5).once(),
-            ),
+            ("list+watch:*:ns:hang", Fault::on(Verb::List).or_on(Verb::Watch).namespace("ns").hang()),
+            ("list:cut=100bytes", Fault::on(Verb::List).cut_after_bytes(100)),
+            ("watch:error=410@5events,once", Fault::on(Verb::Watch).error_event(410, 5).once()),
             (
                 "watch:initial-events-end=2s",
-                Fault::on(Verb::Watch)
-                    .initial_events_end(InitialEventsEnd::Late(Duration::from_secs(2))),
+                Fault::on(Verb::Watch).initial_events_end(InitialEventsEnd::Late(Duration::from_secs(2))),
             ),
             (
                 "list:pods:status=404,text=a:b:c",
-                Fault::on(Verb::List)
-                    .resource("pods")
-                    .status(404)
-                    .body(ErrorBody::Text("a:b:c".into())),
+                Fault::on(Verb::List).resource("pods").status(404).body(ErrorBody::Text("a:b:c".into())),
             ),
             (
                 "*:slow=10@50ms,chunks=1",
-                Fault::any()
-                    .slow(10, Duration::from_millis(50))
-                    .effect(Effect::Chunks(1)),
+                Fault::any().slow(10, Duration::from_millis(50)).effect(Effect::Chunks(1)),
             ),
             (
                 "*:between=1s..2m,delay=3s",
@@ -292,10 +237,7 @@ mod tests {
                     .between(Duration::from_secs(1), Duration::from_secs(120))
                     .delay(Duration::from_secs(3)),
             ),
-            (
-                "watch:ignore-query=a+b",
-                Fault::on(Verb::Watch).ignore_query(["a", "b"]),
-            ),
+            ("watch:ignore-query=a+b", Fault::on(Verb::Watch).ignore_query(["a", "b"])),
         ];
         for (text, fault) in same {
             assert_eq!(parse(text), fault, "{text}");
@@ -305,24 +247,12 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         let error = |text: &str| text.parse::<Fault>().unwrap_err().to_string();
-        assert_eq!(
-            error("watch"),
-            "expected VERBS[:RESOURCE[:NAMESPACE]]:SETTINGS, found `watch`"
-        );
+        assert_eq!(error("watch"), "expected VERBS[:RESOURCE[:NAMESPACE]]:SETTINGS, found `watch`");
         assert!(error("wach:hang").starts_with("unknown verb `wach`"));
         assert_eq!(error("watch:pods:hung"), "unknown setting `hung`");
-        assert_eq!(
-            error("watch:times=many"),
-            "`times` does not take the value `many`"
-        );
-        assert_eq!(
-            error("watch:slow=0@1s"),
-            "`slow` does not take the value `0@1s`"
-        );
-        assert_eq!(
-            error("watch:status=99999"),
-            "`status` does not take the value `99999`"
-        );
+        assert_eq!(error("watch:times=many"), "`times` does not take the value `many`");
+        assert_eq!(error("watch:slow=0@1s"), "`slow` does not take the value `0@1s`");
+        assert_eq!(error("watch:status=99999"), "`status` does not take the value `99999`");
         assert!("".parse::<Fault>().is_err());
         assert!("::::,,,==".parse::<Fault>().is_err());
     }

@@ -6,10 +6,12 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, Uri, header};
 
 use crate::{
+    core::refusal,
     discovery,
-    faults::answer::{Details, Status},
     request::{RequestInfo, Verb},
 };
+
+const FORBIDDEN: (u16, &str) = (403, "Forbidden");
 
 /// Authentication and authorization; everyone may do everything by default.
 ///
@@ -54,32 +56,42 @@ impl Auth {
     const ANONYMOUS: &'static str = "system:anonymous";
 
     /// The answer to who may not do this.
-    pub(super) fn refuse(&self, headers: &HeaderMap, uri: &Uri, info: Option<&RequestInfo>) -> Option<Response<Bytes>> {
+    pub(super) fn refuse(
+        &self,
+        headers: &HeaderMap,
+        uri: &Uri,
+        info: Option<&RequestInfo>,
+    ) -> Option<Response<Bytes>> {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let given = text("authorization").and_then(|value| value.strip_prefix("Bearer ")).map(str::trim);
         let powerless = match (&self.token, given) {
             (Some(wanted), Some(given)) if wanted != given => {
-                return Some(Status::new(401, "Unauthorized", "Unauthorized").response());
+                let message = "Unauthorized".to_owned();
+                return Some(refusal(headers, uri, (401, "Unauthorized"), message, None));
             }
             (Some(_), None) => Some(Self::ANONYMOUS),
             _ => text("impersonate-user"),
         };
         match (powerless, info) {
-            (Some(user), Some(info)) => Some(forbidden(user, info)),
-            (None, Some(info)) => self.deny.iter().any(|rule| rule.matches(info)).then(|| forbidden(&self.user, info)),
+            (Some(user), Some(info)) => Some(forbidden(headers, uri, user, info)),
+            (None, Some(info)) => self
+                .deny
+                .iter()
+                .any(|rule| rule.matches(info))
+                .then(|| forbidden(headers, uri, &self.user, info)),
             (None, None) => None,
             (Some(user), None) => {
                 let open = discovery::is_public(uri.path())
                     || (user != Self::ANONYMOUS && discovery::is_discovery(uri.path()));
-                (!open).then(|| forbidden_path(user, uri.path()))
+                (!open).then(|| forbidden_path(headers, uri, user))
             }
         }
     }
 }
 
-fn forbidden_path(user: &str, path: &str) -> Response<Bytes> {
-    let message = format!("forbidden: User \"{user}\" cannot get path \"{path}\"");
-    not_sniffed(Status::new(403, "Forbidden", &message).details(Details::default()).response())
+fn forbidden_path(headers: &HeaderMap, uri: &Uri, user: &str) -> Response<Bytes> {
+    let message = format!("forbidden: User \"{user}\" cannot get path \"{}\"", uri.path());
+    not_sniffed(refusal(headers, uri, FORBIDDEN, message, Some(("", "", ""))))
 }
 
 fn not_sniffed(mut response: Response<Bytes>) -> Response<Bytes> {
@@ -89,13 +101,17 @@ fn not_sniffed(mut response: Response<Bytes>) -> Response<Bytes> {
 }
 
 /// The body of apiserver's `responsewriters.Forbidden`.
-fn forbidden(user: &str, info: &RequestInfo) -> Response<Bytes> {
+fn forbidden(headers: &HeaderMap, uri: &Uri, user: &str, info: &RequestInfo) -> Response<Bytes> {
     let name = info.name.as_deref().unwrap_or_default();
     let resource = match &info.subresource {
         Some(subresource) => format!("{}/{subresource}", info.resource),
         None => info.resource.clone(),
     };
-    let qualified = if info.group.is_empty() { info.resource.clone() } else { format!("{}.{}", info.resource, info.group) };
+    let qualified = if info.group.is_empty() {
+        info.resource.clone()
+    } else {
+        format!("{}.{}", info.resource, info.group)
+    };
     let what = if name.is_empty() { qualified } else { format!("{qualified} \"{name}\"") };
     let scope = match &info.namespace {
         Some(namespace) => format!("in the namespace \"{namespace}\""),
@@ -105,8 +121,8 @@ fn forbidden(user: &str, info: &RequestInfo) -> Response<Bytes> {
         "{what} is forbidden: User \"{user}\" cannot {} resource \"{resource}\" in API group \"{}\" {scope}",
         info.verb, info.group
     );
-    let details = Details { name, group: &info.group, kind: &info.resource, retry_after_seconds: None };
-    not_sniffed(Status::new(403, "Forbidden", &message).details(details).response())
+    let names = (name, info.group.as_str(), info.resource.as_str());
+    not_sniffed(refusal(headers, uri, FORBIDDEN, message, Some(names)))
 }
 
 #[cfg(test)]
@@ -159,7 +175,11 @@ mod tests {
 
     #[test]
     fn rules_deny_what_they_name() {
-        let rule = AccessRule { verbs: vec![Verb::Watch], resource: Some("deployments".to_owned()), namespace: None };
+        let rule = AccessRule {
+            verbs: vec![Verb::Watch],
+            resource: Some("deployments".to_owned()),
+            namespace: None,
+        };
         let auth = Auth { deny: vec![rule], ..Auth::default() };
         let refused = refuse(&auth, &HeaderMap::new(), "/apis/apps/v1/deployments?watch=1").unwrap();
         assert!(message(&refused).starts_with("deployments.apps is forbidden: User "));

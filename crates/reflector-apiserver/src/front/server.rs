@@ -8,7 +8,8 @@ use std::{
     time::Duration,
 };
 
-use http::Request;
+use bytes::{Bytes, BytesMut};
+use http::{Request, Response};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -20,15 +21,10 @@ use tokio::{
 };
 
 use super::{
-    auth::Auth,
-    builder::Builder,
-    connection::Connection,
-    engine::Shared,
-    log::LoggedRequest,
-    service,
+    auth::Auth, builder::Builder, connection::Connection, engine::Shared, log::LoggedRequest, service,
 };
 use crate::{
-    core::Core,
+    core::{Core, Step},
     faults::{Fault, FaultId, Faults},
 };
 
@@ -75,12 +71,15 @@ impl ApiServer {
     }
 
     /// A kubeconfig for kubectl and the client libraries.
+    ///
+    /// kubectl and client-go send no token over plain HTTP: with a token set, they are anonymous.
     pub fn kubeconfig(&self) -> String {
         let token = self.shared.with(|engine, _| engine.auth.token.clone());
+        // Some libraries refuse plain HTTP unless TLS is said not to matter.
         let user = token.map_or_else(|| "{}".to_owned(), |token| format!("{{token: {token:?}}}"));
         format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: reflector\n\
-             clusters:\n- name: reflector\n  cluster: {{server: \"{}\"}}\n\
+             clusters:\n- name: reflector\n  cluster: {{server: \"{}\", insecure-skip-tls-verify: true}}\n\
              users:\n- name: reflector\n  user: {user}\n\
              contexts:\n- name: reflector\n  context: {{cluster: reflector, user: reflector, namespace: default}}\n",
             self.url()
@@ -126,6 +125,11 @@ impl ApiServer {
         self.shared.with(|engine, now| engine.layer.core_mut().restart(now));
     }
 
+    /// Has the core answer a request at once, past the network, the faults and the log; for writes from the test itself.
+    pub fn apply(&self, request: Request<Bytes>) -> Response<Bytes> {
+        self.shared.with(|engine, now| answer_at_once(engine.layer.core_mut(), now, request))
+    }
+
     /// The requests so far, in order.
     pub fn requests(&self) -> Vec<LoggedRequest> {
         self.shared.with(|engine, _| engine.log().cloned().collect())
@@ -155,6 +159,22 @@ impl Drop for ApiServer {
         self.accepting.abort();
         self.tasks.take().abort_all();
     }
+}
+
+/// The answer as far as it comes without waiting.
+fn answer_at_once(core: &mut Core, now: Duration, request: Request<Bytes>) -> Response<Bytes> {
+    let id = core.open(now, request);
+    let mut response = Response::new(());
+    let mut body = BytesMut::new();
+    loop {
+        match core.poll(id, now) {
+            Step::Head(head) => response = head,
+            Step::Data(bytes) => body.extend_from_slice(&bytes),
+            Step::Wait { .. } | Step::End => break,
+        }
+    }
+    core.close(id);
+    response.map(|()| body.freeze())
 }
 
 /// The tasks of all connections and HTTP/2 streams.

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     discovery,
-    faults::{Step, answer::Status},
+    faults::{Exchange, Step, answer::Status},
     request::{RequestInfo, Verb},
 };
 
@@ -26,6 +26,14 @@ const LONGEST_REQUEST: usize = 3 << 20;
 const LONGEST_WITH_LENGTH: usize = 2048;
 /// apiserver's `defaultGzipThresholdBytes`: longer bodies are compressed.
 const LONGEST_UNCOMPRESSED: usize = 128 * 1024;
+
+/// Who answers a request.
+enum Answer {
+    /// The core, by and by.
+    Opened(Exchange),
+    /// The front itself.
+    Known(Box<Response<Bytes>>),
+}
 
 /// Answers one request.
 pub(super) async fn answer(
@@ -53,23 +61,27 @@ pub(super) async fn answer(
         let registry = engine.layer.core().registry();
         let known = || discovery::answer(registry, &parts.method, &parts.uri, &parts.headers);
         if let Some(response) = refused.or_else(known) {
-            return Err(response);
+            return Answer::Known(Box::new(response));
         }
         let request = Request::from_parts(parts.clone(), body);
-        Ok(engine.layer.open(now, request))
+        Answer::Opened(engine.layer.open(now, request))
     });
     let response = match answered {
-        Ok(exchange) => {
+        Answer::Opened(exchange) => {
             let open = Open::new(Arc::clone(&shared), exchange, fate);
             respond(open, &parts, info.as_ref()).await?
         }
-        Err(response) => response.map(Body::Full),
+        Answer::Known(response) => response.map(Body::Full),
     };
     Ok(dress(&shared, number, response))
 }
 
 /// Pulls the head, and as much of the body as it takes to choose between a length, chunks and gzip.
-async fn respond(mut open: Open, parts: &Parts, info: Option<&RequestInfo>) -> Result<Response<Body>, Broken> {
+async fn respond(
+    mut open: Open,
+    parts: &Parts,
+    info: Option<&RequestInfo>,
+) -> Result<Response<Body>, Broken> {
     let mut head = loop {
         match open.poll() {
             Step::Head(head) => break head,

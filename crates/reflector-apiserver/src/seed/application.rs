@@ -56,14 +56,33 @@ pub(super) struct Application {
 }
 
 const DOMAINS: [&str; 12] = [
-    "checkout", "catalog", "ingest", "billing", "session", "ledger", "thumbnail", "recommend", "quota", "audit", "geo", "mailer",
+    "checkout",
+    "catalog",
+    "ingest",
+    "billing",
+    "session",
+    "ledger",
+    "thumbnail",
+    "recommend",
+    "quota",
+    "audit",
+    "geo",
+    "mailer",
 ];
 const ROLES: [&str; 8] = ["api", "worker", "gateway", "cache", "db", "scheduler", "consumer", "web"];
 const TEAMS: [&str; 6] = ["red", "blue", "green", "amber", "violet", "slate"];
 const SIDECARS: [&str; 4] = ["proxy", "metrics", "log-shipper", "vault-agent"];
 const ENV: [&str; 10] = [
-    "LOG_LEVEL", "HTTP_PORT", "DATABASE_URL", "CACHE_URL", "FEATURES", "REGION", "OTEL_EXPORTER_ENDPOINT", "GOMAXPROCS",
-    "QUEUE_NAME", "RETRY_LIMIT",
+    "LOG_LEVEL",
+    "HTTP_PORT",
+    "DATABASE_URL",
+    "CACHE_URL",
+    "FEATURES",
+    "REGION",
+    "OTEL_EXPORTER_ENDPOINT",
+    "GOMAXPROCS",
+    "QUEUE_NAME",
+    "RETRY_LIMIT",
 ];
 /// The letters of name suffixes (apimachinery, `rand.String`): no vowels, so no words.
 const SUFFIX: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -136,7 +155,19 @@ impl Application {
             .collect();
         let checksum = text(64, rng);
         let service_account = format!("{name}-sa");
-        Self { name, namespace, owner, owner_name, owner_uid, revision, checksum, labels, annotations, containers, service_account }
+        Self {
+            name,
+            namespace,
+            owner,
+            owner_name,
+            owner_uid,
+            revision,
+            checksum,
+            labels,
+            annotations,
+            containers,
+            service_account,
+        }
     }
 
     /// The name of the n-th pod of the cluster.
@@ -195,7 +226,14 @@ impl Application {
 
     fn status(&self) -> String {
         let running = self.owner != Owner::Job;
-        let conditions = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"].map(|kind| {
+        let conditions = [
+            "PodReadyToStartContainers",
+            "Initialized",
+            "Ready",
+            "ContainersReady",
+            "PodScheduled",
+        ]
+        .map(|kind| {
             let status = match kind {
                 "Ready" | "ContainersReady" if running => mark::READY_WORD,
                 "Ready" | "ContainersReady" => "False",
@@ -226,7 +264,8 @@ impl Application {
                 r#""k:{{\"type\":\"{kind}\"}}":{{".":{{}},"f:lastProbeTime":{{}},"f:lastTransitionTime":{{}},"f:status":{{}},"f:type":{{}}}}"#
             )
         };
-        let conditions = join(["ContainersReady", "Initialized", "PodReadyToStartContainers", "Ready"].map(condition));
+        let conditions =
+            join(["ContainersReady", "Initialized", "PodReadyToStartContainers", "Ready"].map(condition));
         format!(
             r#"[{{"manager":"kube-controller-manager","operation":"Update","apiVersion":"v1","time":"{1}","fieldsType":"FieldsV1","fieldsV1":{{"f:metadata":{{"f:annotations":{{".":{{}},"f:checksum/config":{{}},{annotations}}},"f:generateName":{{}},"f:labels":{{".":{{}},{labels}}},"f:ownerReferences":{{".":{{}},"k:{{\"uid\":\"{0}\"}}":{{}}}}}},"f:spec":{{"f:containers":{{{containers}}},"f:dnsPolicy":{{}},"f:enableServiceLinks":{{}},"f:restartPolicy":{{}},"f:schedulerName":{{}},"f:securityContext":{{".":{{}},"f:fsGroup":{{}},"f:runAsUser":{{}}}},"f:serviceAccount":{{}},"f:serviceAccountName":{{}},"f:terminationGracePeriodSeconds":{{}},"f:volumes":{{".":{{}},"k:{{\"name\":\"config\"}}":{{".":{{}},"f:configMap":{{".":{{}},"f:defaultMode":{{}},"f:name":{{}}}},"f:name":{{}}}}}}}}}}}},{{"manager":"kubelet","operation":"Update","apiVersion":"v1","time":"{2}","fieldsType":"FieldsV1","fieldsV1":{{"f:status":{{"f:conditions":{{{conditions}}},"f:containerStatuses":{{}},"f:hostIP":{{}},"f:hostIPs":{{}},"f:phase":{{}},"f:podIP":{{}},"f:podIPs":{{".":{{}},"k:{{\"ip\":\"{3}\"}}":{{".":{{}},"f:ip":{{}}}}}},"f:startTime":{{}}}}}},"subresource":"status"}}]"#,
             self.owner_uid,
@@ -240,7 +279,10 @@ impl Application {
 impl Container {
     fn spec(&self) -> String {
         let Self { name, image, port, .. } = self;
-        let env = self.env.iter().map(|variable| format!(r#"{{"name":"{variable}","value":"{}"}}"#, variable.to_lowercase()));
+        let env = self
+            .env
+            .iter()
+            .map(|variable| format!(r#"{{"name":"{variable}","value":"{}"}}"#, variable.to_lowercase()));
         let probe = |path: &str| {
             format!(
                 r#"{{"httpGet":{{"path":"{path}","port":{port},"scheme":"HTTP"}},"initialDelaySeconds":5,"timeoutSeconds":1,"periodSeconds":10,"successThreshold":1,"failureThreshold":3}}"#
@@ -280,8 +322,11 @@ impl Container {
             format!(r#""k:{{\"name\":\"{variable}\"}}":{{".":{{}},"f:name":{{}},"f:value":{{}}}}"#)
         });
         let probe = r#"{".":{},"f:failureThreshold":{},"f:httpGet":{".":{},"f:path":{},"f:port":{},"f:scheme":{}},"f:initialDelaySeconds":{},"f:periodSeconds":{},"f:successThreshold":{},"f:timeoutSeconds":{}}"#;
-        let probes =
-            if self.probes { format!(r#""f:livenessProbe":{probe},"f:readinessProbe":{probe},"#) } else { String::new() };
+        let probes = if self.probes {
+            format!(r#""f:livenessProbe":{probe},"f:readinessProbe":{probe},"#)
+        } else {
+            String::new()
+        };
         let Self { name, port, .. } = self;
         let mut out = String::new();
         // Writing to a string cannot fail.

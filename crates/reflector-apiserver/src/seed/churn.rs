@@ -149,7 +149,7 @@ impl Churn {
 
     fn make_up(&mut self) -> Write {
         let every = u64::from(self.options.mass_delete_every);
-        if every > 0 && self.written % every == 0 && self.live.len() > self.options.mass_delete {
+        if every > 0 && self.written.is_multiple_of(every) && self.live.len() > self.options.mass_delete {
             self.pending = (0..self.options.mass_delete).map(|_| self.delete()).collect();
             if let Some(write) = self.pending.pop() {
                 return write;
@@ -234,7 +234,8 @@ mod tests {
 
     fn churn() -> Churn {
         let cluster = Cluster::new(ClusterOptions { pods: 300, ..ClusterOptions::default() });
-        let options = ChurnOptions { rate: 100.0, mass_delete_every: 400, mass_delete: 50, ..ChurnOptions::default() };
+        let options =
+            ChurnOptions { rate: 100.0, mass_delete_every: 400, mass_delete: 50, ..ChurnOptions::default() };
         Churn::new(cluster, options)
     }
 
@@ -254,7 +255,8 @@ mod tests {
                     assert!(live.insert((object.namespace, object.name)));
                 }
                 Write::Delete { namespace, name, .. } => assert!(live.remove(&(namespace, name))),
-                Write::Patch { namespace, name, patch, .. } | Write::PatchStatus { namespace, name, patch, .. } => {
+                Write::Patch { namespace, name, patch, .. }
+                | Write::PatchStatus { namespace, name, patch, .. } => {
                     assert!(serde_json::from_str::<serde_json::Value>(&patch).is_ok());
                     assert!(live.contains(&(namespace, name)));
                 }

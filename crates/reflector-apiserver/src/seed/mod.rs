@@ -153,7 +153,13 @@ impl Cluster {
         self.fill(application, template, n, rng)
     }
 
-    fn fill(&self, application: &Application, template: &Template, n: usize, rng: &mut fastrand::Rng) -> Object {
+    fn fill(
+        &self,
+        application: &Application,
+        template: &Template,
+        n: usize,
+        rng: &mut fastrand::Rng,
+    ) -> Object {
         let name = application.pod_name(n, rng);
         let age = SignedDuration::from_secs(rng.i64(60..30 * 86_400));
         let created = self.options.epoch.checked_sub(age).unwrap_or(self.options.epoch);
@@ -164,7 +170,8 @@ impl Cluster {
 }
 
 fn namespace_name(n: usize) -> String {
-    const TEAMS: [&str; 8] = ["payments", "search", "media", "identity", "logistics", "platform", "analytics", "storefront"];
+    const TEAMS: [&str; 8] =
+        ["payments", "search", "media", "identity", "logistics", "platform", "analytics", "storefront"];
     let team = TEAMS[n % TEAMS.len()];
     match n / TEAMS.len() {
         0 => team.to_owned(),
@@ -191,7 +198,8 @@ mod tests {
         let mut applications: HashMap<String, usize> = HashMap::new();
         let mut uids = HashSet::new();
         for pod in &pods {
-            let value: Value = serde_json::from_str(&pod.json).unwrap_or_else(|error| panic!("{error}: {}", pod.json));
+            let value: Value =
+                serde_json::from_str(&pod.json).unwrap_or_else(|error| panic!("{error}: {}", pod.json));
             assert_eq!(value["metadata"]["name"], pod.name.as_str());
             assert_eq!(value["metadata"]["namespace"], pod.namespace.as_str());
             assert!(names.insert((&pod.namespace, &pod.name)), "{} twice", pod.name);

@@ -1,5 +1,6 @@
 //! A plain HTTP/1.1 client that shows exactly what came over the wire, and how it ended.
 #![allow(dead_code, reason = "each user of this file needs a part of it")]
+#![allow(clippy::unwrap_used, reason = "a test's tool")]
 
 use std::{io, net::SocketAddr, time::Duration};
 
@@ -62,7 +63,13 @@ impl Connection {
         Ok(Self { stream: BufReader::new(TcpStream::connect(address).await?) })
     }
 
-    pub(crate) async fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> io::Result<()> {
+    pub(crate) async fn send(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> io::Result<()> {
         let mut head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n");
         for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));
@@ -87,7 +94,9 @@ impl Connection {
         loop {
             line.clear();
             self.stream.read_line(&mut line).await?;
-            let Some((name, value)) = line.trim_end().split_once(": ") else { break };
+            let Some((name, value)) = line.trim_end().split_once(": ") else {
+                break;
+            };
             headers.push((name.to_owned(), value.to_owned()));
         }
         Ok(Reply { status, headers, body: Vec::new(), chunks: 0, ending: Ending::Complete })

@@ -37,7 +37,7 @@ impl Cluster {
     }
 
     pub fn clear_faults(&self) {
-        self.server.with_faults(|faults| faults.clear());
+        self.server.with_faults(reflector_apiserver::faults::Faults::clear);
     }
 
     pub fn create(&self, name: &str) {

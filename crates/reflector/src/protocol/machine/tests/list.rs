@@ -179,6 +179,9 @@ fn an_older_list() {
     rig.page("9", "").expect("report list rewound; begin expired list; list limit=500");
     assert_eq!((rig.last().class, rig.version().as_str()), (Class::Rewound, "10"));
     rig.page("9", "").expect("commit 9; watch rv=9");
+    // RF-28: the new version is of use again.
+    rig.watch_fails("410").take();
+    rig.expect_wait(1.6, 3.2).expect("begin expired list; list rv=9 match=NotOlderThan");
 }
 
 /// Opaque versions say nothing about age.

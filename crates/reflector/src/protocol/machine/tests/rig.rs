@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::{
     ResourceVersion,
     protocol::{
-        CheckResult, Deadline, Disposition, ErrorReport, EventKind, Failure, Machine, Options, Order, Status,
-        SyncMethod, Time,
+        CheckResult, Deadline, Disposition, ErrorReport, EventKind, Failure, History, Machine, Options,
+        Order, Status, SyncMethod, Time,
     },
     source::{ListOptions, Selection, WatchOptions},
 };
@@ -18,6 +18,8 @@ pub(super) struct Rig {
     pub(super) reports: Vec<ErrorReport>,
     /// The timeouts of the watches asked for so far.
     pub(super) timeouts: Vec<Duration>,
+    /// What the last read of the collection had to do with the copy.
+    pub(super) history: Option<History>,
 }
 
 pub(super) fn secs(seconds: f64) -> Duration {
@@ -62,7 +64,7 @@ impl Rig {
     pub(super) fn start(options: Options) -> Self {
         let mut machine = Machine::new(options, 7);
         machine.start(Time::ZERO);
-        Self { machine, now: Time::ZERO, reports: Vec::new(), timeouts: Vec::new() }
+        Self { machine, now: Time::ZERO, reports: Vec::new(), timeouts: Vec::new(), history: None }
     }
 
     /// Synced by a list at `version`, with the watch open.
@@ -95,6 +97,7 @@ impl Rig {
         while let Some(order) = self.machine.poll_order() {
             match &order {
                 Order::Report(report) => self.reports.push(report.clone()),
+                Order::BeginReplace { history, .. } => self.history = Some(*history),
                 Order::Watch(watch) | Order::Reopen(watch) => self.timeouts.extend(watch.timeout),
                 _ => {}
             }

@@ -1,7 +1,7 @@
 //! A.6: versions, and collections that go back in time.
 
 use super::rig::{Rig, failure, lists, rv};
-use crate::protocol::{Class, Disposition, EventKind};
+use crate::protocol::{Class, Disposition, EventKind, History};
 
 /// K8: an older version is counted and is no progress; the store decides about the object, by uid and version.
 #[test]
@@ -94,4 +94,22 @@ fn no_version_is_no_progress() {
     rig.modified("").modified("0").bookmark("").bookmark("0").expect("");
     assert_eq!(rig.version(), "10");
     assert_eq!(rig.status().counts.events, 2);
+}
+
+/// kubernetes#107457: equal versions mean equal objects only as long as the copy's own version is of use.
+#[test]
+fn the_history_is_in_doubt_once_the_version_was_given_up() {
+    let mut rig = Rig::synced(lists(), "10");
+    rig.watch_fails("410 Expired").take();
+    assert_eq!(rig.history, Some(History::Same), "not older than the copy");
+    rig.list_fails("410 Expired").take();
+    assert_eq!(rig.history, Some(History::Unknown), "asked for without a version");
+
+    let mut rig = Rig::synced(lists(), "10");
+    rig.advance(90.0).checked(Ok(rv("7"))).take();
+    assert_eq!(rig.history, Some(History::Unknown), "it went back in time");
+    // The state that was believed is the history from then on.
+    rig.page("7", "").open().watch_fails("410 Expired").take();
+    rig.advance(60.0).take();
+    assert_eq!(rig.history, Some(History::Same));
 }

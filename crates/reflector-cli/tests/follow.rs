@@ -4,7 +4,7 @@ mod support;
 
 use std::io::{BufRead, BufReader};
 
-use reflector_apiserver::{ApiServer, Verb, faults::Fault};
+use reflector_apiserver::{ApiServer, Verb, core::CoreOptions, faults::Fault};
 use serde_json::{Value, json};
 use support::{Running, Server, create, gadget, gadgets, pod};
 
@@ -105,10 +105,15 @@ fn a_server_that_goes_is_waited_for() {
     drop(server);
     let line = watch.stderr("stale since");
     assert!(line.contains("cannot watch pods") && line.contains("trying again in"), "{line}");
-    let again = Server::start(ApiServer::builder().address(address));
+    // It comes back with all that has happened meanwhile, and without its history.
+    let mut options = CoreOptions::default();
+    options.first_revision = 1000;
+    let again = Server::start(ApiServer::builder().core(options).address(address));
     again.core(|core| create(core, "pods", pod("shop", "new", "new")));
+    watch.stderr("relisting: the version to watch from has expired (410)");
     watch.stderr("current again after");
-    watch.stdout("new");
+    watch.stdout("DELETED    shop        cart");
+    watch.stdout("ADDED      shop        new");
     watch.signal("INT");
     watch.end().expect(0);
 }
@@ -184,9 +189,13 @@ fn a_list_for_a_reader_that_has_gone_is_no_error() {
 
 #[test]
 fn a_reader_that_does_not_read_holds_up_nothing() {
-    let server = Server::with_objects();
-    let (mut watch, stdout) =
-        Running::start_unread(&["watch", "pods", "-n", "shop", "-o", "json", "--server", &server.url()]);
+    // A server that forgets nothing: every change reaches the command, which has nowhere to put them.
+    let mut options = CoreOptions::default();
+    options.history = 1 << 20;
+    options.watch_buffer = 1 << 20;
+    let server = Server::start(ApiServer::builder().core(options));
+    let url = server.url();
+    let (mut watch, stdout) = Running::start_unread(&["watch", "pods", "-A", "-o", "json", "--server", &url]);
     watch.stderr("watching");
     // Far more than a pipe holds.
     for _ in 0..200 {

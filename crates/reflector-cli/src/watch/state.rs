@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Instant};
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::Zoned;
 use reflector::protocol::{Class, ErrorReport, Phase, Status};
 
 use crate::{
@@ -56,7 +56,7 @@ impl Teller {
         let since = match (self.connected, self.trouble) {
             (true, None) => format!(
                 ", stale since {}",
-                Timestamp::now().to_zoned_datetime(TimeZone::system()).strftime("%H:%M:%S")
+                Zoned::now().strftime("%H:%M:%S")
             ),
             _ => String::new(),
         };

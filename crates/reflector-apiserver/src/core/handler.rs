@@ -150,7 +150,8 @@ impl Core {
         if watching && !resource.can("watch") {
             return Err(Status::no_watch(&resource));
         }
-        let media = wishes.negotiate(watching)?;
+        // Custom resources name their types without the streams' parameter.
+        let media = wishes.negotiate(watching && !resource.custom)?;
         if body.len() > BODY_MAX {
             let message = format!("Request entity too large: limit is {BODY_MAX}");
             return Err(Status::new(413, "RequestEntityTooLarge", message));

@@ -171,12 +171,12 @@ impl Application {
     }
 
     /// The name of the n-th pod of the cluster.
-    pub(super) fn pod_name(&self, n: usize, rng: &mut fastrand::Rng) -> String {
+    pub(super) fn pod_name(&self, n: usize) -> String {
         match self.owner {
-            Owner::ReplicaSet => format!("{}-{}-{}", self.name, self.revision, suffix(5, rng)),
+            Owner::ReplicaSet => format!("{}-{}-{}", self.name, self.revision, nth_suffix(n)),
             // Ordinals of a stateful set are small in reality; the cluster-wide one never collides.
             Owner::StatefulSet => format!("{}-{n}", self.name),
-            Owner::DaemonSet | Owner::Job => format!("{}-{}", self.name, suffix(5, rng)),
+            Owner::DaemonSet | Owner::Job => format!("{}-{}", self.name, nth_suffix(n)),
         }
     }
 
@@ -345,4 +345,30 @@ fn join(parts: impl IntoIterator<Item = String>) -> String {
 
 fn suffix(letters: usize, rng: &mut fastrand::Rng) -> String {
     (0..letters).map(|_| char::from(SUFFIX[rng.usize(..SUFFIX.len())])).collect()
+}
+
+/// Five letters that look random and come only once: chance alone would repeat itself among many pods.
+fn nth_suffix(n: usize) -> String {
+    let letters = SUFFIX.len() as u64;
+    // No multiple of three, as 27 to the power of five is: so this is a permutation.
+    let mut rest = (n as u64).wrapping_mul(7_368_787).wrapping_add(1_234_567) % letters.pow(5);
+    let mut out = String::with_capacity(5);
+    for _ in 0..5 {
+        out.push(char::from(SUFFIX[(rest % letters) as usize]));
+        rest /= letters;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn suffixes_do_not_repeat() {
+        let suffixes: HashSet<String> = (0..200_000).map(nth_suffix).collect();
+        assert_eq!(suffixes.len(), 200_000);
+    }
 }

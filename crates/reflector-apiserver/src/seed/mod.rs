@@ -160,7 +160,7 @@ impl Cluster {
         n: usize,
         rng: &mut fastrand::Rng,
     ) -> Object {
-        let name = application.pod_name(n, rng);
+        let name = application.pod_name(n);
         let age = SignedDuration::from_secs(rng.i64(60..30 * 86_400));
         let created = self.options.epoch.checked_sub(age).unwrap_or(self.options.epoch);
         let node = rng.usize(..self.options.nodes);

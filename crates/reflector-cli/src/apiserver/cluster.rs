@@ -22,8 +22,12 @@ pub(crate) struct Cluster {
 
 /// Objects that are made in one go: requests are answered in between.
 const BATCH: usize = 200;
-/// Changes that are made in one go.
-const BURST: usize = 100;
+/// Changes that are made in one go, and the pause after them where more are due: the server has one lock, and requests
+/// are to have it too.
+const BURST: usize = 25;
+const PAUSE: Duration = Duration::from_millis(1);
+/// The largest bunch of pods that is deleted at once.
+const BUNCH_MAX: usize = 100;
 
 impl Cluster {
     /// Starts a server and fills it.
@@ -76,7 +80,7 @@ impl Cluster {
             seed: self.options.seed,
             rate,
             mass_delete_every: 1000,
-            mass_delete: objects / 20,
+            mass_delete: (objects / 20).min(BUNCH_MAX),
             ..ChurnOptions::default()
         };
         let mut churn = Churn::new(seed::Cluster::new(self.options.clone()), options);
@@ -99,7 +103,7 @@ impl Cluster {
             if started.elapsed() >= duration {
                 return;
             }
-            tokio::task::yield_now().await;
+            tokio::time::sleep(PAUSE).await;
         }
     }
 

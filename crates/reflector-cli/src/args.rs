@@ -20,9 +20,9 @@ Environment:
 
 const DEMO_HELP: &str = "\
 The demonstration is the real thing: an API server on a loopback port, and a reflector that speaks HTTP to it. Only the \
-patience of the reflector is shorter than its defaults, so that much happens within seconds: a watch is asked to last 1 \
-to 3 s instead of 5 to 10 min, waits after failures begin with 0.1 s instead of 0.8 s and end with 1 s instead of 30 s, \
-and a silent connection is given up after 5 s instead of 90 s.
+patience of the reflector is shorter than its defaults, so that much happens within seconds: a watch is asked to last \
+a few seconds (more in large clusters) instead of 5 to 10 min, waits after failures begin with 0.1 s instead of 0.8 s and \
+end with 1 s instead of 30 s, and a silent connection is given up after 5 s instead of 90 s.
 
 At the end changes and faults stop, and once all is quiet the copy is compared with the server's own objects, one by \
 one: key, uid, version and content. The exit code is 0 only if they are equal.";

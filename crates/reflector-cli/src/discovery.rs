@@ -49,7 +49,7 @@ pub(crate) async fn discover(connection: &Connection) -> Result<Discovery, Error
     let named = get(connection, "/apis", AGGREGATED).await?;
     match document::root(&named).map_err(|error| not_kubernetes(connection, "/apis", &error))? {
         Root::Aggregated(groups) => discovery.add_aggregated(groups),
-        Root::Groups(groups) => add_lists(connection, &mut discovery, paths(groups)).await,
+        Root::Groups(groups) => add_lists(connection, &mut discovery, paths(&groups)).await,
         Root::Versions(_) => return Err(not_kubernetes(connection, "/apis", "it has no groups")),
     }
     Ok(discovery)
@@ -58,7 +58,7 @@ pub(crate) async fn discover(connection: &Connection) -> Result<Discovery, Error
 /// A path, and the group and version that are there.
 type Place = (String, String, String);
 
-fn paths(groups: Groups) -> Vec<Place> {
+fn paths(groups: &Groups) -> Vec<Place> {
     let place = |group: &str, version: &str| {
         (format!("/apis/{group}/{version}"), group.to_owned(), version.to_owned())
     };

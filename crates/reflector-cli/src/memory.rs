@@ -20,7 +20,7 @@ impl Memory {
     }
 }
 
-/// `VmHWM:	  123456 kB`
+/// `VmHWM:  123456 kB`
 #[cfg(any(target_os = "linux", test))]
 fn field(status: &str, name: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;

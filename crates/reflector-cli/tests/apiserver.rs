@@ -1,4 +1,5 @@
 //! `reflector apiserver` serves.
+#![allow(clippy::unwrap_used, reason = "a test may")]
 
 mod support;
 

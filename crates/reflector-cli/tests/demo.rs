@@ -1,4 +1,5 @@
 //! `reflector demo` proves that it is right.
+#![allow(clippy::unwrap_used, reason = "a test may")]
 
 mod support;
 

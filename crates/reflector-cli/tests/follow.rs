@@ -1,4 +1,5 @@
 //! `reflector watch`: changes as they happen, through what happens to the connection.
+#![allow(clippy::unwrap_used, reason = "a test may")]
 
 mod support;
 

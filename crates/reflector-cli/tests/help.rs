@@ -1,4 +1,5 @@
 //! Help texts are looked at when they change: `INSTA_UPDATE=always cargo test -p reflector-cli --test help`.
+#![allow(clippy::unwrap_used, reason = "a test may")]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! `reflector watch --once`: what is printed, in every form.
+#![allow(clippy::unwrap_used, reason = "a test may")]
 
 mod support;
 

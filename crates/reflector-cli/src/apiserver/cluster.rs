@@ -22,8 +22,12 @@ pub(crate) struct Cluster {
 
 /// Objects that are made in one go: requests are answered in between.
 const BATCH: usize = 200;
-/// Changes that are made in one go.
-const BURST: usize = 100;
+/// Changes that are made in one go, and the pause after them where more are due: the server has one lock, and requests
+/// are to have it too.
+const BURST: usize = 25;
+const PAUSE: Duration = Duration::from_millis(1);
+/// The largest bunch of pods that is deleted at once.
+const BUNCH_MAX: usize = 100;
 
 impl Cluster {
     /// Starts a server and fills it.
@@ -54,7 +58,7 @@ impl Cluster {
                 return Ok(());
             }
             self.server
-                .with_core(|core| batch.iter().try_for_each(|object| create(core, object)))
+                .with_core(|core| batch.iter().try_for_each(|object| create(core, object).map(|_| ())))
                 .map_err(|error| Error::failed(format!("cannot make up the cluster: {error}")))?;
             // It is much work, and a signal may come.
             tokio::task::yield_now().await;
@@ -76,7 +80,7 @@ impl Cluster {
             seed: self.options.seed,
             rate,
             mass_delete_every: 1000,
-            mass_delete: objects / 20,
+            mass_delete: (objects / 20).min(BUNCH_MAX),
             ..ChurnOptions::default()
         };
         let mut churn = Churn::new(seed::Cluster::new(self.options.clone()), options);
@@ -99,7 +103,7 @@ impl Cluster {
             if started.elapsed() >= duration {
                 return;
             }
-            tokio::task::yield_now().await;
+            tokio::time::sleep(PAUSE).await;
         }
     }
 
@@ -108,17 +112,22 @@ impl Cluster {
     }
 }
 
-fn create(core: &mut Core, object: &Object) -> Result<(), OperatorError> {
+/// Creates an object; whether there is one more now.
+fn create(core: &mut Core, object: &Object) -> Result<bool, OperatorError> {
     // What the generator makes is valid JSON; if it were not, the core would refuse it.
     let value = serde_json::from_str(&object.json).unwrap_or_default();
-    core.create(object.resource, value).map(|_| ())
+    match core.create(object.resource, value) {
+        // Names are drawn, so that in a large cluster a few come twice. The first has it.
+        Err(OperatorError::Refused { code: 409, .. }) => Ok(false),
+        created => created.map(|_| true),
+    }
 }
 
 /// Makes a change past the faults, as if by another client.
 fn apply(core: &mut Core, now: Duration, write: &Write) -> bool {
     if let Write::Create(object) = write {
         // The operator may give a status and a uid; a client may not.
-        return create(core, object).is_ok();
+        return create(core, object).unwrap_or(false);
     }
     let id = core.open(now, write.request());
     let mut taken = false;

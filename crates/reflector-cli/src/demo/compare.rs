@@ -137,7 +137,8 @@ mod tests {
                 }
             })
         };
-        let cases: [(fn(&mut Value), &str); 4] = [
+        type Case = (fn(&mut Value), &'static str);
+        let cases: [Case; 4] = [
             (|pod| pod["metadata"]["uid"] = "other".into(), "x/b: uid other in the copy"),
             (|pod| pod["metadata"]["resourceVersion"] = "999".into(), "x/b: version 999 in the copy"),
             (|pod| pod["spec"]["containers"][0]["image"] = "j".into(), "at .spec.containers[0].image"),

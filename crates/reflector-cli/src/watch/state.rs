@@ -54,10 +54,7 @@ impl Teller {
             _ => "stale",
         };
         let since = match (self.connected, self.trouble) {
-            (true, None) => format!(
-                ", stale since {}",
-                Zoned::now().strftime("%H:%M:%S")
-            ),
+            (true, None) => format!(", stale since {}", Zoned::now().strftime("%H:%M:%S")),
             _ => String::new(),
         };
         // `stale, stale since` says it twice.

@@ -15,23 +15,23 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 /// Whatever is waited for comes within this on the slowest of machines; otherwise it never comes.
-pub const DEADLINE: Duration = Duration::from_secs(120);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 
 /// A server on its own runtime.
-pub struct Server {
-    pub api: ApiServer,
+pub(crate) struct Server {
+    pub(crate) api: ApiServer,
     runtime: Runtime,
 }
 
 impl Server {
-    pub fn start(builder: reflector_apiserver::Builder) -> Self {
+    pub(crate) fn start(builder: reflector_apiserver::Builder) -> Self {
         let runtime = Runtime::new().unwrap();
         let api = runtime.block_on(builder.start()).unwrap();
         Self { api, runtime }
     }
 
     /// With two pods in `shop`, one in `default`, and what else is looked at.
-    pub fn with_objects() -> Self {
+    pub(crate) fn with_objects() -> Self {
         let server = Self::start(ApiServer::builder());
         server.core(|core| {
             for (namespace, name, app) in [("shop", "cart", "cart"), ("shop", "till", "till"), ("default", "lone", "lone")] {
@@ -46,41 +46,41 @@ impl Server {
         server
     }
 
-    pub fn core<R>(&self, act: impl FnOnce(&mut Core) -> R) -> R {
+    pub(crate) fn core<R>(&self, act: impl FnOnce(&mut Core) -> R) -> R {
         let _context = self.runtime.enter();
         self.api.with_core(act)
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         self.api.url()
     }
 }
 
-pub fn pod(namespace: &str, name: &str, app: &str) -> Value {
+pub(crate) fn pod(namespace: &str, name: &str, app: &str) -> Value {
     json!({"metadata": {"namespace": namespace, "name": name, "labels": {"app": app}},
         "spec": {"nodeName": "node-1", "containers": [{"name": "main", "image": "i"}]},
         "status": {"phase": "Running", "podIP": "10.0.0.7", "containerStatuses": [
             {"name": "main", "ready": true, "restartCount": 3, "state": {"running": {}}}]}})
 }
 
-pub fn create(core: &mut Core, resource: &str, object: Value) {
+pub(crate) fn create(core: &mut Core, resource: &str, object: Value) {
     core.create(resource, object).unwrap();
 }
 
 /// A custom resource definition.
-pub fn gadgets() -> Value {
+pub(crate) fn gadgets() -> Value {
     json!({"metadata": {"name": "gadgets.example.com"}, "spec": {"group": "example.com", "scope": "Namespaced",
         "names": {"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList", "shortNames": ["gd"]},
         "versions": [{"name": "v1", "served": true, "storage": true,
             "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}})
 }
 
-pub fn gadget(name: &str) -> Value {
+pub(crate) fn gadget(name: &str) -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"namespace": "default", "name": name}, "spec": {"size": 1}})
 }
 
 /// The command, with nothing of the machine's own configuration.
-pub fn reflector(args: &[&str]) -> (Command, TempDir) {
+pub(crate) fn reflector(args: &[&str]) -> (Command, TempDir) {
     let home = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_reflector"));
     command.args(args).env("HOME", home.path()).stdin(Stdio::null());
@@ -94,20 +94,20 @@ pub fn reflector(args: &[&str]) -> (Command, TempDir) {
 
 /// What a command that has ended left.
 #[derive(Debug)]
-pub struct Ended {
-    pub code: Option<i32>,
-    pub stdout: String,
-    pub stderr: String,
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl Ended {
-    pub fn expect(self, code: i32) -> Self {
+    pub(crate) fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
         self
     }
 
     /// The one line that tells of an error.
-    pub fn error(&self) -> &str {
+    pub(crate) fn error(&self) -> &str {
         let lines: Vec<&str> = self.stderr.lines().collect();
         let [line] = lines[..] else { panic!("not one line: {:?}", self.stderr) };
         line.strip_prefix("error: ").unwrap_or_else(|| panic!("no error: {line}"))
@@ -115,7 +115,7 @@ impl Ended {
 }
 
 /// Runs a command to its end.
-pub fn run(args: &[&str]) -> Ended {
+pub(crate) fn run(args: &[&str]) -> Ended {
     Running::start(args).end()
 }
 
@@ -172,7 +172,7 @@ impl Lines {
 }
 
 /// A command that runs.
-pub struct Running {
+pub(crate) struct Running {
     child: Child,
     stdout: Option<Arc<Lines>>,
     stderr: Arc<Lines>,
@@ -181,14 +181,14 @@ pub struct Running {
 }
 
 impl Running {
-    pub fn start(args: &[&str]) -> Self {
+    pub(crate) fn start(args: &[&str]) -> Self {
         let (mut running, stdout) = Self::start_unread(args);
         running.stdout = Some(Lines::read(stdout));
         running
     }
 
     /// Nobody reads its stdout yet.
-    pub fn start_unread(args: &[&str]) -> (Self, ChildStdout) {
+    pub(crate) fn start_unread(args: &[&str]) -> (Self, ChildStdout) {
         let (mut command, home) = reflector(args);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let stdout = child.stdout.take().unwrap();
@@ -197,7 +197,7 @@ impl Running {
     }
 
     /// Waits for the next line on stdout that holds the text.
-    pub fn stdout(&mut self, text: &str) -> String {
+    pub(crate) fn stdout(&mut self, text: &str) -> String {
         let lines = self.stdout.as_ref().unwrap();
         let at = lines.wait(self.seen.0, text);
         self.seen.0 = at + 1;
@@ -205,13 +205,13 @@ impl Running {
     }
 
     /// Waits for the next line on stderr that holds the text.
-    pub fn stderr(&mut self, text: &str) -> String {
+    pub(crate) fn stderr(&mut self, text: &str) -> String {
         let at = self.stderr.wait(self.seen.1, text);
         self.seen.1 = at + 1;
         self.stderr.state.lock().unwrap().0[at].clone()
     }
 
-    pub fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let status =
             Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status().unwrap();
         assert!(status.success());
@@ -232,7 +232,7 @@ impl Running {
         }
     }
 
-    pub fn end(mut self) -> Ended {
+    pub(crate) fn end(mut self) -> Ended {
         let code = self.wait().code();
         let stdout = self.stdout.as_ref().map(|lines| lines.all()).unwrap_or_default();
         Ended { code, stdout, stderr: self.stderr.all() }
@@ -246,4 +246,4 @@ impl Drop for Running {
     }
 }
 
-pub mod old;
+pub(crate) mod old;

@@ -6,13 +6,13 @@ use std::{
     thread,
 };
 
-pub struct Proxy {
-    pub url: String,
+pub(crate) struct Proxy {
+    pub(crate) url: String,
 }
 
 impl Proxy {
     /// Serves until the test ends.
-    pub fn start(upstream: &str) -> Self {
+    pub(crate) fn start(upstream: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let upstream = upstream.trim_start_matches("http://").to_owned();
@@ -49,7 +49,7 @@ fn serve(mut client: TcpStream, upstream: &str) -> Option<()> {
 }
 
 /// A server that answers everything with this.
-pub fn answering(answer: &'static str) -> String {
+pub(crate) fn answering(answer: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     thread::spawn(move || {

@@ -6,6 +6,7 @@
 
 use std::{future::pending, sync::Arc};
 
+use bytes::Bytes;
 use futures::{FutureExt, StreamExt, future::BoxFuture};
 use tokio::{
     sync::watch,
@@ -14,11 +15,13 @@ use tokio::{
 use tracing::{debug, info, warn};
 
 use crate::{
-    Change, ResourceVersion, Store, StoreError,
+    Change, Object, ObjectMeta, ResourceVersion, Store, StoreError,
     metrics::Metrics,
-    protocol::{CheckResult, Disposition, ErrorReport, EventKind, Failure, Machine, Order, Status, Time},
+    protocol::{
+        CheckResult, Disposition, ErrorReport, EventKind, Failure, Machine, Order, Phase, Status, Time,
+    },
     source::{ListOptions, ListPart, ListStream, ListWatch, WatchOptions, WatchStream, refused},
-    wire::{InvalidObject, ListItem, ListMeta, WatchEvent},
+    wire::{EventType, InvalidObject, ListItem, ListMeta, WatchEvent},
 };
 
 /// What the error handler wants.
@@ -48,6 +51,19 @@ pub(crate) struct Driver<K, L, S> {
     pub(crate) second: Second<K>,
     /// Get fresh credentials before the next request.
     pub(crate) refresh: bool,
+    /// The last order ever was carried out.
+    pub(crate) stopped: bool,
+}
+
+impl<K, L, S> Drop for Driver<K, L, S> {
+    /// However it ends, also by a panic of the store or of a handler: nobody is to wait for a reflector that is gone.
+    fn drop(&mut self) {
+        self.status.send_if_modified(|status| {
+            let running = status.phase != Phase::Stopped;
+            status.phase = Phase::Stopped;
+            running
+        });
+    }
 }
 
 /// The request that matters.
@@ -137,13 +153,14 @@ where
         while self.carry_out() {
             let deadline = self.machine.poll_timeout().map(|(at, _)| at);
             tokio::select! {
-                biased;
                 // A handle that is gone cannot be asked any more, so nobody wants the copy.
                 _ = stop.wait_for(|stop| *stop) => self.machine.handle_stop(),
                 fact = self.main.next() => self.take(fact),
                 fact = self.second.next() => self.take_second(fact),
-                () = sleep_until_time(self.started, deadline) => self.machine.handle_timeout(self.now()),
+                () = sleep_until_time(self.started, deadline) => {}
             }
+            // After every fact: a stream that always has something ready must not keep a deadline from passing.
+            self.machine.handle_timeout(self.now());
         }
     }
 
@@ -153,7 +170,6 @@ where
 
     /// Carries out all orders; `false` after the last one ever. Shows the status.
     fn carry_out(&mut self) -> bool {
-        let mut running = true;
         while let Some(order) = self.machine.poll_order() {
             match order {
                 Order::Refresh => self.refresh = true,
@@ -164,7 +180,7 @@ where
                 Order::Close => self.main = Main::None,
                 Order::CloseSecond => self.second = Second::None,
                 Order::BeginReplace { reason, method, history } => {
-                    self.metrics.sync(reason);
+                    self.metrics.sync(reason, self.machine.counts().relists);
                     debug!(reason = reason.as_str(), ?method, "reading the collection");
                     self.store.begin_replace(history);
                 }
@@ -173,13 +189,13 @@ where
                 Order::Bookmark(version) => self.store.bookmark(&version),
                 Order::Resync => self.resync(),
                 Order::Report(report) => self.report(&report),
-                Order::Stopped => running = false,
+                Order::Stopped => self.stopped = true,
             }
         }
         let status = self.machine.status();
         self.metrics.show(&status, self.store.object_count());
         self.status.send_replace(status);
-        running
+        !self.stopped
     }
 
     fn list(&mut self, options: ListOptions) -> BoxFuture<'static, Result<ListStream<K>, Failure>> {
@@ -313,11 +329,28 @@ where
                 self.main = Main::None;
                 self.machine.handle_stream_error(now, refused(&status, None));
             }
-            WatchEvent::Invalid(invalid) => self.invalid(now, &invalid),
+            WatchEvent::Invalid(invalid) => {
+                self.invalid(now, &invalid);
+                if invalid.event == Some(EventType::Deleted) {
+                    self.delete_unread(now, *invalid);
+                }
+            }
             // RF-41 logs and goes on; so does this, but what is not understood is no progress.
             WatchEvent::Unknown(kind) => warn!(%kind, "passing over an event of an unknown type"),
             WatchEvent::Added(_) | WatchEvent::Modified(_) | WatchEvent::Deleted(_) => {}
         }
+    }
+
+    /// A deletion whose object cannot be read is a deletion all the same; where not even the name can be read, only
+    /// reading everything tells what is gone.
+    fn delete_unread(&mut self, now: Time, invalid: InvalidObject) {
+        let Some(key) = invalid.key else {
+            return self.machine.handle_store_failed(now, "a deletion does not say of what");
+        };
+        let meta = ObjectMeta { key, uid: Box::default(), version: invalid.version, labels: Box::default() };
+        let disposition = self.machine.handle_event(now, EventKind::Deleted, meta.version.as_ref());
+        let changes = vec![Change::Delete(Object::new(meta, Bytes::from_static(b"{}")))];
+        self.flush(now, &mut Batch { disposition, changes });
     }
 
     fn flush(&mut self, now: Time, batch: &mut Batch<K>) {
@@ -336,7 +369,9 @@ where
     fn commit(&mut self, version: Option<&ResourceVersion>) {
         let committed = self.store.commit_replace(version);
         debug!(?version, "the collection is complete");
-        self.check_store(self.now(), committed);
+        if let Err(error) = committed {
+            self.machine.handle_commit_failed(self.now(), error.to_string());
+        }
     }
 
     fn resync(&mut self) {

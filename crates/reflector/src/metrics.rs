@@ -22,6 +22,8 @@ pub(crate) struct Metrics {
     current_as_of: Gauge,
     synced: Gauge,
     last_proof: Option<Time>,
+    /// What was counted of relists so far.
+    relists: u64,
     /// What was counted of regressions so far.
     regressions: u64,
 }
@@ -43,6 +45,7 @@ impl Metrics {
             synced: gauge!("reflector_synced", "resource" => resource.to_owned()),
             resource: resource.to_owned(),
             last_proof: None,
+            relists: 0,
             regressions: 0,
         }
     }
@@ -71,9 +74,9 @@ impl Metrics {
         self.invalid.increment(1);
     }
 
-    /// A read of the collection began.
-    pub(crate) fn sync(&self, reason: SyncReason) {
-        if reason != SyncReason::First {
+    /// A read of the collection began. It may be another try, or another way, of one that was counted.
+    pub(crate) fn sync(&mut self, reason: SyncReason, relists: u64) {
+        if std::mem::replace(&mut self.relists, relists) != relists {
             let resource = self.resource.clone();
             counter!("reflector_relists_total", "resource" => resource, "reason" => reason.as_str())
                 .increment(1);

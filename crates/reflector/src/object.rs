@@ -223,7 +223,8 @@ impl<K: DeserializeOwned> Object<K> {
                 };
                 if !self.inner.reported.swap(true, Ordering::Relaxed) {
                     metrics::counter!("reflector_objects_invalid_total", "type" => error.kind).increment(1);
-                    tracing::warn!(key = %error.key, path = %error.path, error = %error.source, "object does not fit its type");
+                    // The decoder's own words quote the value, and the object may be a Secret.
+                    tracing::warn!(key = %error.key, path = %error.path, "object does not fit its type");
                 }
                 Err(error)
             }

@@ -142,10 +142,14 @@ impl Handle {
         let mut status = self.status.clone();
         loop {
             let seen = status.borrow_and_update().clone();
-            if let Some(result) = decided(&seen) {
+            let stopped = seen.phase == Phase::Stopped;
+            // One that has ended goes on trying nothing, whatever stood in its way.
+            if let Some(result) = decided(&seen)
+                && (result.is_ok() || !stopped)
+            {
                 return result;
             }
-            if seen.phase == Phase::Stopped || status.changed().await.is_err() {
+            if stopped || status.changed().await.is_err() {
                 return Err(NotReady::Stopped(seen.last_error.map(Box::new)));
             }
         }
@@ -377,6 +381,7 @@ impl<K: Send + 'static, L: ListWatch<K>> Builder<K, L> {
             main: Main::None,
             second: Second::None,
             refresh: false,
+            stopped: false,
         };
         let span = tracing::info_span!("reflector", resource = %target);
         let task = tokio::spawn(driver.run(stopped).instrument(span));

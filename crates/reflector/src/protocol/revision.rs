@@ -39,12 +39,10 @@ impl Revision {
 
     /// Whether a DELETED event with `deleted` ends what is held.
     ///
-    /// A uid never comes back, so a deletion of the same uid is final whatever its version says; one of another uid is
-    /// a replay unless its version is later.
+    /// An older one is a replay, also of the same uid: an object that left a selection comes back with it.
     #[must_use]
     pub fn is_ended_by(deleted: &ObjectMeta, held: &ObjectMeta) -> bool {
-        let same_uid = !deleted.uid.is_empty() && deleted.uid == held.uid;
-        same_uid || Self::of(deleted, held) != Self::Earlier
+        Self::of(deleted, held) != Self::Earlier
     }
 }
 
@@ -92,10 +90,11 @@ mod tests {
     }
 
     #[test]
-    fn a_deletion_is_final_for_its_uid_and_a_replay_for_another() {
+    fn a_deletion_that_is_older_ends_nothing() {
         let held = meta("u2", "7");
         assert!(Revision::is_ended_by(&meta("u2", "8"), &held));
-        assert!(Revision::is_ended_by(&meta("u2", "5"), &held));
+        assert!(Revision::is_ended_by(&meta("u2", "7"), &held));
+        assert!(!Revision::is_ended_by(&meta("u2", "5"), &held));
         assert!(!Revision::is_ended_by(&meta("u1", "6"), &held));
         assert!(Revision::is_ended_by(&meta("u3", "9"), &held));
         assert!(!Revision::is_ended_by(&meta("", "6"), &held));

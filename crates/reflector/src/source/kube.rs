@@ -15,7 +15,7 @@ use http_body_util::BodyExt;
 use kube::{
     Client, Config, Resource,
     client::{Body, ClientBuilder},
-    core::{ApiResource, PartialObjectMeta},
+    core::{ApiResource, NamespaceResourceScope, PartialObjectMeta},
 };
 
 use super::{ListOptions, ListPart, ListStream, ListWatch, WatchOptions, WatchStream, refused};
@@ -82,6 +82,8 @@ const INFLATE_STEP: usize = 4 << 10;
 /// If the configuration cannot be used: certificates, exec plugin, proxy.
 pub fn kube_client(mut config: Config) -> Result<Client, kube::Error> {
     config.default_retry = false;
+    // Where kube's feature `gzip` is on, its own decompression would come first, and it stops after one member.
+    config.disable_compression = true;
     Ok(ClientBuilder::try_from(config)?.build())
 }
 
@@ -95,11 +97,11 @@ impl<K> KubeListWatch<K> {
         Self::of::<K>(client, &(), None, Form::Whole)
     }
 
-    /// The objects of a type in one namespace.
+    /// The objects of a namespaced type in one namespace.
     #[must_use]
     pub fn namespaced(client: Client, namespace: &str) -> Self
     where
-        K: Resource<DynamicType = ()>,
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
         Self::of::<K>(client, &(), Some(namespace), Form::Whole)
     }
@@ -293,11 +295,15 @@ fn plain(
     response: Response<Body>,
     target: &str,
 ) -> impl Stream<Item = Result<Bytes, Failure>> + Send + Unpin + use<> {
-    let gzip = response.headers().get(header::CONTENT_ENCODING).is_some_and(|e| e.as_bytes() == b"gzip");
+    let gzip = is_gzip(response.headers());
     let received = metrics::counter!("reflector_received_bytes_total", "resource" => target.to_owned());
     let body = response.into_body().into_data_stream().map_err(Failure::transport);
     let body = body.inspect_ok(move |chunk| received.increment(chunk.len() as u64)).boxed();
     if gzip { inflated(body).boxed() } else { body }
+}
+
+fn is_gzip(headers: &HeaderMap) -> bool {
+    headers.get(header::CONTENT_ENCODING).is_some_and(|e| e.as_bytes().eq_ignore_ascii_case(b"gzip"))
 }
 
 fn inflated(
@@ -329,9 +335,11 @@ fn inflated(
 async fn refusal(response: Response<Body>) -> Failure {
     let code = response.status().as_u16();
     let headers = response.headers().clone();
+    let gzip = is_gzip(&headers);
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
     let mut body = Vec::new();
-    let mut chunks = response.into_body().into_data_stream();
+    let chunks = response.into_body().into_data_stream().map_err(Failure::transport).boxed();
+    let mut chunks = if gzip { inflated(chunks).boxed() } else { chunks };
     // Whatever has come by then is enough to tell what is wrong.
     let _ = tokio::time::timeout(ERROR_BODY_WAIT, async {
         while body.len() < ERROR_BODY_MAX

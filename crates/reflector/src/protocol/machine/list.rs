@@ -1,5 +1,10 @@
 //! Reading the collection by LIST, page by page.
 
+use std::{
+    collections::HashSet,
+    hash::{DefaultHasher, Hash, Hasher},
+};
+
 use super::{Cycle, Deadline, Machine, Next, State, is_zero};
 use crate::{
     ResourceVersion,
@@ -19,6 +24,20 @@ pub(super) struct Listing {
     failures: u32,
     /// When the last byte came, or when the page was asked for.
     pub(super) heard: Time,
+    /// Hashes of the continue tokens so far.
+    tokens: HashSet<u64>,
+}
+
+/// No list has so many pages: with 500 objects each that would be 50 million.
+const PAGES_MAX: usize = 100_000;
+
+impl Listing {
+    /// Whether a token leads on.
+    fn is_new(&mut self, token: &str) -> bool {
+        let mut hasher = DefaultHasher::new();
+        token.hash(&mut hasher);
+        self.tokens.len() < PAGES_MAX && self.tokens.insert(hasher.finish())
+    }
 }
 
 /// So many failures of one page, and the list begins again: the token may be the reason.
@@ -29,7 +48,10 @@ impl Machine {
     pub(super) fn begin_list(&mut self, now: Time, reason: SyncReason) {
         self.begin_replace(reason, SyncMethod::List);
         let options = self.first_page();
-        self.ask_page(now, Listing { reason, options, version: None, failures: 0, heard: now });
+        self.ask_page(
+            now,
+            Listing { reason, options, version: None, failures: 0, heard: now, tokens: HashSet::new() },
+        );
     }
 
     /// RF-20 chooses the version, RF-21 the page size. Unlike client-go the match is always spelled out, since a
@@ -85,12 +107,12 @@ impl Machine {
             self.cache_off |= zero && continue_token.is_some();
         }
         self.last_contact = Some(now);
-        if continue_token.is_some() && continue_token == list.options.continue_token {
-            // It would go on for ever, at full speed.
-            let failure = Failure::malformed("the server ignores its own continue token");
-            return self.token_useless(now, failure, Class::Malformed, list.reason);
-        }
         if let Some(token) = continue_token {
+            if !list.is_new(&token) {
+                // It would go on for ever, at full speed.
+                let failure = Failure::malformed("the pages of the list go in a circle, or never end");
+                return self.token_useless(now, failure, Class::Malformed, list.reason);
+            }
             // PG-2: the version and its match belong to the first page only; the selection to every page.
             list.options.version = None;
             list.options.version_match = None;
@@ -140,7 +162,8 @@ impl Machine {
         }
         match class {
             Class::Expired if !first => self.token_useless(now, failure, class, list.reason),
-            Class::Expired | Class::TooLarge if list.options.version.is_some() => {
+            // Servers have many words for a version, or a match, that they do not understand.
+            Class::Expired | Class::TooLarge | Class::Mistake if list.options.version.is_some() => {
                 self.version_refused(now, failure, class, list.reason);
             }
             Class::Mistake if !first && !self.cycle.restarted => {
@@ -154,7 +177,7 @@ impl Machine {
                 let next = if first || list.failures >= PAGE_FAILURES_MAX {
                     Next::Sync(list.reason)
                 } else {
-                    Next::Page(list)
+                    Next::Page(Box::new(list))
                 };
                 self.fail(now, Verb::List, failure, class, next);
             }

@@ -80,6 +80,10 @@ pub struct Machine {
     blocked: Option<ErrorReport>,
     last_contact: Option<Time>,
     last_proof: Option<Time>,
+    /// When it was last asked whether a silent server is there, and not behind the copy.
+    checked: Option<Time>,
+    /// Whether the store held the whole collection before the last commit was ordered.
+    synced_before: bool,
     next_resync: Option<Time>,
     next_verify: Option<Time>,
     counts: Counts,
@@ -136,7 +140,7 @@ enum Next {
     /// Read the collection from scratch.
     Sync(SyncReason),
     /// The same page of the same list again.
-    Page(Listing),
+    Page(Box<Listing>),
     /// Watch from the version.
     Watch,
 }
@@ -188,6 +192,8 @@ impl Machine {
             blocked: None,
             last_contact: None,
             last_proof: None,
+            checked: None,
+            synced_before: false,
             next_resync: None,
             next_verify: None,
             counts: Counts::default(),
@@ -228,7 +234,7 @@ impl Machine {
             State::Initial(initial) => {
                 initial.deadline(&self.options).map(|at| (at, Deadline::InitialEvents))
             }
-            State::Watching(watch) => watch.deadline(&self.options),
+            State::Watching(watch) => watch.deadline(&self.options, self.last_proof.max(self.checked)),
         };
         // A resync of an empty store, or a verification of what is being read, would be nothing.
         let resync = self.next_resync.filter(|_| self.synced).map(|at| (at, Deadline::Resync));
@@ -257,6 +263,8 @@ impl Machine {
                 }
                 Deadline::Verify => {
                     self.close_all();
+                    // A cache that has stalled would answer from what it has, if it were asked for what we have.
+                    self.version_unavailable = true;
                     self.sync(now, SyncReason::Verify);
                 }
             }
@@ -267,7 +275,7 @@ impl Machine {
     pub fn handle_progress(&mut self, now: Time) {
         match &mut self.state {
             State::Listing(list) => list.heard = now,
-            State::Watching(_) => self.watch_is_alive(now),
+            State::Watching(watch) => watch.heard = now,
             // Bytes alone are no initial event.
             State::Initial(_) => {}
             _ => return,
@@ -297,6 +305,16 @@ impl Machine {
         self.fail(now, Verb::Watch, failure, Class::Malformed, Next::Sync(SyncReason::Store));
     }
 
+    /// The store could not commit: what it holds is what it held before.
+    pub fn handle_commit_failed(&mut self, now: Time, error: impl Into<String>) {
+        self.synced = self.synced_before;
+        if !self.synced {
+            self.last_proof = None;
+            self.version = None;
+        }
+        self.handle_store_failed(now, error);
+    }
+
     /// What is going on.
     #[must_use]
     pub fn status(&self) -> Status {
@@ -317,6 +335,12 @@ impl Machine {
     #[must_use]
     pub fn version(&self) -> Option<&ResourceVersion> {
         self.version.as_ref()
+    }
+
+    /// Counts since the start.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts
     }
 
     fn phase(&self) -> Phase {
@@ -368,6 +392,7 @@ impl Machine {
         let version = version.filter(|v| !is_zero(v));
         self.orders.push_back(Order::CommitReplace { version: version.clone() });
         self.version = version;
+        self.synced_before = self.synced;
         if !self.synced {
             self.next_resync = self.options.resync_every.map(|every| now + every);
         }

@@ -29,8 +29,6 @@ pub(super) struct Watching {
     /// the first change (RF-43).
     synthetic: bool,
     second: Second,
-    /// When it was last checked whether the collection went back in time.
-    checked: Option<Time>,
 }
 
 /// The second request beside a watch that has become silent, or that says strange things.
@@ -41,6 +39,8 @@ enum Second {
     Check {
         since: Time,
         because: Because,
+        /// The version that the copy had when it was asked: the answer may be older than what has come since.
+        held: Option<ResourceVersion>,
     },
     /// The same watch again.
     Reopen {
@@ -70,9 +70,12 @@ impl Watching {
         }
     }
 
-    pub(super) fn deadline(&self, options: &Options) -> Option<(Time, Deadline)> {
+    /// `quiet` is since when there was no sign that the copy is current. It goes on from watch to watch: a proxy that
+    /// ends each of them in time must not hide the silence.
+    pub(super) fn deadline(&self, options: &Options, quiet: Option<Time>) -> Option<(Time, Deadline)> {
+        let quiet = if self.opened { quiet.unwrap_or(self.heard) } else { self.heard };
         let idle = match self.second {
-            Second::None => after(self.heard, options.idle_limit).map(|at| (at, Deadline::WatchIdle)),
+            Second::None => after(quiet, options.idle_limit).map(|at| (at, Deadline::WatchIdle)),
             Second::Check { since, .. } | Second::Reopen { since, .. } => {
                 after(since, options.idle_limit).map(|at| (at, Deadline::Second))
             }
@@ -120,7 +123,6 @@ impl Machine {
             heard: now,
             synthetic,
             second: Second::None,
-            checked: None,
         }));
     }
 
@@ -179,8 +181,10 @@ impl Machine {
         watch.synthetic &= !progress;
         self.counts.events += 1;
         self.accept(now);
-        if let Some(version) = version.filter(|_| progress) {
-            self.advance(now, version);
+        match version.filter(|_| progress) {
+            // What is behind proves nothing.
+            Some(version) if !self.advance(now, version) => {}
+            _ => self.is_current(now),
         }
         Disposition::Apply
     }
@@ -206,28 +210,29 @@ impl Machine {
                     && self.advance(now, version)
                 {
                     self.orders.push_back(Order::Bookmark(version.clone()));
+                    self.is_current(now);
                 }
             }
             _ => {}
         }
     }
 
-    /// An event that counts came: the watch works, and the copy is current.
+    /// An event that counts came: the watch works.
     fn accept(&mut self, now: Time) {
         let State::Watching(watch) = &mut self.state else { return };
         watch.accepted += 1;
         watch.opened = true;
+        watch.heard = now;
+        self.last_contact = Some(now);
         if watch.accepted == 1 {
             self.succeed(now);
         }
-        self.watch_is_alive(now);
-        self.proof(now);
     }
 
-    /// Something came on the watch: whatever was begun because of its silence is needless.
-    pub(super) fn watch_is_alive(&mut self, now: Time) {
+    /// The watch proved that the copy is current: whatever was begun because of its silence is needless.
+    fn is_current(&mut self, now: Time) {
+        self.proof(now);
         let State::Watching(watch) = &mut self.state else { return };
-        watch.heard = now;
         if matches!(watch.second, Second::Check { because: Because::Idle, .. } | Second::Reopen { .. }) {
             watch.second = Second::None;
             self.orders.push_back(Order::CloseSecond);
@@ -254,16 +259,16 @@ impl Machine {
         let idle_limit = self.options.idle_limit;
         let State::Watching(watch) = &mut self.state else { return };
         let behind_start = watch.from.as_ref().is_some_and(|from| version.is_older_than(from));
-        let recently = watch.checked.is_some_and(|at| now.saturating_sub(at) < idle_limit);
+        let recently = self.checked.is_some_and(|at| now.saturating_sub(at) < idle_limit);
         if behind_start && !recently && watch.second == Second::None {
-            watch.checked = Some(now);
             self.check(now, Because::Regression);
         }
     }
 
     fn check(&mut self, now: Time, because: Because) {
         let State::Watching(watch) = &mut self.state else { return };
-        watch.second = Second::Check { since: now, because };
+        watch.second = Second::Check { since: now, because, held: self.version.clone() };
+        self.checked = Some(now);
         self.counts.lists += 1;
         self.orders.push_back(Order::Check(ListOptions {
             selection: self.options.selection.clone(),
@@ -389,7 +394,6 @@ impl Machine {
     pub(super) fn watch_is_idle(&mut self, now: Time) {
         let State::Watching(watch) = &mut self.state else { return };
         if watch.opened {
-            watch.checked = Some(now);
             self.check(now, Because::Idle);
         } else {
             // Not even headers: nothing can be lost by giving it up.
@@ -420,8 +424,13 @@ impl Machine {
 
     pub(super) fn second_is_silent(&mut self, now: Time) {
         let State::Watching(watch) = &mut self.state else { return };
-        match std::mem::replace(&mut watch.second, Second::None) {
+        let second = std::mem::replace(&mut watch.second, Second::None);
+        match second {
             Second::Check { because: Because::Regression, .. } => self.orders.push_back(Order::CloseSecond),
+            // Bytes came, if no event: it is there.
+            Second::Check { since, .. } | Second::Reopen { since, .. } if watch.heard > since => {
+                self.orders.push_back(Order::CloseSecond);
+            }
             _ => self.watch_is_dead(now, "neither the watch nor a second request was answered"),
         }
     }
@@ -429,18 +438,20 @@ impl Machine {
     /// The answer to [`Order::Check`].
     pub fn handle_checked(&mut self, now: Time, result: CheckResult) {
         let State::Watching(watch) = &mut self.state else { return };
-        let Second::Check { because, .. } = watch.second else { return };
+        let Second::Check { because, since, held } = &watch.second else { return };
+        let (because, since, held) = (*because, *since, held.clone());
         watch.second = Second::None;
+        let heard_since = watch.heard > since;
         let current = match result {
             Ok(Some(current)) => current,
             Ok(None) => return self.reopen_if(now, because),
-            Err(failure) => return self.check_failed(now, failure, because),
+            Err(failure) => return self.check_failed(now, failure, because, heard_since),
         };
         self.last_contact = Some(now);
-        match self.version.as_ref().and_then(|held| current.compare(held)) {
+        match held.as_ref().and_then(|held| current.compare(held)) {
             Some(Ordering::Less) => self.rewound(now, &current),
             order => {
-                if order == Some(Ordering::Equal) {
+                if order == Some(Ordering::Equal) && held == self.version {
                     self.proof(now);
                 }
                 self.reopen_if(now, because);
@@ -457,10 +468,14 @@ impl Machine {
         self.fail_into_sync(now, failure, Class::Rewound, SyncReason::Rewound);
     }
 
-    fn check_failed(&mut self, now: Time, failure: Failure, because: Because) {
+    fn check_failed(&mut self, now: Time, failure: Failure, because: Because, heard_since: bool) {
         let class = failure.class();
         match class {
-            Class::Transport | Class::Silent | Class::Malformed if because == Because::Idle => {
+            // It is there, and wants to be left alone: the watch stays, and is checked again in time.
+            Class::Throttled | Class::Unavailable => self.fail_at_once(now, Verb::List, failure, class),
+            Class::Transport | Class::Silent | Class::Malformed
+                if because == Because::Idle && !heard_since =>
+            {
                 self.close_all();
                 self.fail(now, Verb::List, failure, class, Next::Watch);
             }
@@ -499,23 +514,24 @@ impl Machine {
         }
     }
 
-    /// The second watch did not open. The first one stays, unless nobody answers at all or its version has expired.
+    /// The second watch did not open. The first one stays, unless nobody answers at all, or the answer says that there is
+    /// nothing to be watched from that version.
     pub fn handle_reopen_failed(&mut self, now: Time, failure: Failure) {
         let State::Watching(watch) = &mut self.state else { return };
-        if !matches!(watch.second, Second::Reopen { .. }) {
-            return;
-        }
+        let Second::Reopen { since, .. } = watch.second else { return };
         watch.second = Second::None;
-        watch.heard = now;
-        match failure.class() {
-            class @ (Class::Throttled | Class::Unavailable) => {
-                self.fail_at_once(now, Verb::Watch, failure, class);
-                self.last_contact = Some(now);
-            }
-            _ => {
-                self.orders.push_back(Order::Close);
-                self.watch_failed(now, failure, false);
-            }
+        self.checked = Some(now);
+        let class = failure.class();
+        let is_dead = match class {
+            Class::Transport | Class::Silent | Class::Malformed => watch.heard <= since,
+            Class::Expired | Class::TooLarge | Class::Absent | Class::NotSupported => true,
+            _ => false,
+        };
+        if is_dead {
+            self.orders.push_back(Order::Close);
+            self.watch_failed(now, failure, false);
+        } else {
+            self.fail_at_once(now, Verb::Watch, failure, class);
         }
     }
 }

@@ -140,7 +140,7 @@ fn no_version() {
         rig.open().added("7").modified("8").expect("");
         assert_eq!(rig.version(), "8");
         rig.expect_deadline(Deadline::Verify, 30.0)
-            .expect("close; close second; begin verify list; list rv=8 match=NotOlderThan");
+            .expect("close; close second; begin verify list; list limit=500");
         rig.page(version, "").expect("commit -; watch");
         rig.open().advance(5.0).ended().expect("close second");
         rig.expect_wait(25.0, 25.0).expect("begin verify list; list limit=500");
@@ -232,4 +232,30 @@ fn never_is_a_time() {
     let mut rig = Rig::start(Options { slow_retry: never, ..lists() });
     rig.list_fails("422").take();
     assert!(rig.machine.poll_timeout().is_some());
+}
+
+/// A server whose tokens go in a circle would be asked for ever, at full speed.
+#[test]
+fn tokens_in_a_circle() {
+    let mut rig = Rig::start(lists());
+    rig.take();
+    rig.page("10", "a").take();
+    rig.page("10", "b").expect("list limit=500 continue=b");
+    rig.page("10", "a").expect("report list malformed; begin first list; list limit=500");
+    rig.page("10", "a").page("10", "b").take();
+    rig.page("10", "a").expect("report list malformed; begin first list; list");
+    rig.page("10", "").expect("commit 10; watch rv=10");
+}
+
+/// The store could not commit the first list: nothing is in sync, and nothing is claimed to be.
+#[test]
+fn a_first_commit_that_fails() {
+    let mut rig = Rig::start(lists());
+    rig.take();
+    rig.page("10", "").expect("commit 10; watch rv=10");
+    rig.machine.handle_commit_failed(rig.now, "disk full");
+    let status = rig.status();
+    assert!(!status.synced && status.version.is_none() && status.last_proof.is_none());
+    rig.expect("close; close second; abandon; abandon; report watch malformed");
+    rig.expect_wait(0.8, 1.6).expect("begin store list; list limit=500");
 }

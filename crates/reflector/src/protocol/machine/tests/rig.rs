@@ -176,6 +176,12 @@ impl Rig {
         self
     }
 
+    /// Bytes that make no event yet.
+    pub(super) fn bytes(&mut self) -> &mut Self {
+        self.machine.handle_progress(self.now);
+        self
+    }
+
     pub(super) fn event(&mut self, kind: EventKind, version: &str) -> Disposition {
         self.machine.handle_event(self.now, kind, rv(version).as_ref())
     }

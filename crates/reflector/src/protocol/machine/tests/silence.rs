@@ -44,15 +44,11 @@ fn the_second_watch_has_its_own_timeout() {
     }
 }
 
-/// Any byte calls the check off: events, bookmarks, and half an event.
+/// What proves that the copy is current calls the check off.
 #[test]
 fn life_cancels_the_check() {
-    let words: [fn(&mut Rig); 4] = [
-        |rig| drop(rig.added("11").version()),
-        |rig| drop(rig.bookmark("").version()),
-        |rig| rig.machine.handle_progress(rig.now),
-        |rig| rig.machine.handle_invalid(rig.now),
-    ];
+    let words: [fn(&mut Rig); 2] =
+        [|rig| drop(rig.added("11").version()), |rig| drop(rig.added("").version())];
     for word in words {
         let mut rig = Rig::synced(lists(), "10");
         rig.advance(90.0).expect("check limit=1").advance(1.0);
@@ -64,6 +60,53 @@ fn life_cancels_the_check() {
         word(&mut rig);
         rig.expect("close second").reopened().expect("").advance(89.0).expect("");
     }
+}
+
+/// Bytes prove only that somebody is there: the check goes on, but its failure does not end the watch.
+#[test]
+fn bytes_alone_hide_no_silence() {
+    let mut rig = Rig::synced(lists(), "10");
+    for _ in 0..8 {
+        rig.advance(10.0).bytes();
+    }
+    rig.advance(10.0).expect("check limit=1");
+    rig.advance(1.0).bytes();
+    rig.checked(Err(failure("transport"))).expect("report list transport; reopen rv=10");
+    rig.advance(1.0).bytes();
+    rig.reopen_fails("transport").expect("report watch transport");
+    rig.advance(90.0).expect("check limit=1").advance(1.0).bytes();
+    rig.advance(90.0).expect("close second; check limit=1");
+}
+
+/// D28, A5: a proxy that ends every watch in time does not hide that the server has nothing to say.
+#[test]
+fn silence_is_counted_across_watches() {
+    let mut rig = Rig::synced(lists(), "10");
+    let mut checks = 0;
+    for _ in 0..60 {
+        rig.advance(30.0);
+        let orders = rig.take();
+        if orders.contains("check") {
+            checks += 1;
+            rig.checked(Ok(rv("12"))).expect("reopen rv=10").reopened();
+            continue;
+        }
+        rig.ended().expect("close second; watch rv=10").open();
+    }
+    assert_eq!(checks, 20, "one in 90 seconds of half an hour");
+    // And the next one finds that the collection went back in time.
+    rig.advance(90.0).expect("check limit=1").checked(Ok(rv("7")));
+    rig.expect("close; close second; report watch rewound; begin rewound list; list limit=500");
+}
+
+/// An answer that was on its way while events came is older than they are, and no rewind.
+#[test]
+fn a_late_answer_is_no_rewind() {
+    let mut rig = Rig::synced(lists(), "10");
+    rig.added("5").expect("check limit=1");
+    rig.modified("12").modified("13").expect("");
+    rig.checked(Ok(rv("11"))).expect("");
+    assert_eq!(rig.version(), "13");
 }
 
 /// A1: nobody answers. Dead within twice the idle limit; the version stays, and no list is wasted.
@@ -89,14 +132,17 @@ fn a_dead_connection() {
 /// A refusal is an answer: the server is there. The re-opening tells whether the watch is.
 #[test]
 fn a_refused_check() {
-    for (name, class) in
-        [("403", "forbidden"), ("429/5", "throttled"), ("500", "internal"), ("404", "absent")]
-    {
+    for (name, class) in [("403", "forbidden"), ("500", "internal"), ("404", "absent")] {
         let mut rig = Rig::synced(lists(), "10");
         rig.advance(90.0).take();
         rig.checked(Err(failure(name))).expect(&format!("report list {class}; reopen rv=10"));
         assert!(rig.status().blocked.is_none());
     }
+    // Who wants to be left alone is left alone.
+    let mut rig = Rig::synced(lists(), "10");
+    rig.advance(90.0).take();
+    rig.checked(Err(failure("429/5"))).expect("report list throttled");
+    rig.expect_deadline(Deadline::WatchIdle, 90.0).expect("check limit=1");
 }
 
 #[test]
@@ -106,7 +152,9 @@ fn a_refused_second_watch() {
         ("429/5", "report watch throttled", Class::Throttled),
         ("503", "report watch unavailable", Class::Unavailable),
         ("transport", "close; close second; report watch transport", Class::Transport),
-        ("401", "close; close second; report watch unauthorized", Class::Unauthorized),
+        // Permissions are looked at when a watch starts: the first one may go on.
+        ("401", "report watch unauthorized", Class::Unauthorized),
+        ("403", "report watch forbidden", Class::Forbidden),
         ("404", "close; close second; abandon; report watch absent", Class::Absent),
         (
             "410",

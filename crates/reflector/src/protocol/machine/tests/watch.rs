@@ -11,7 +11,7 @@ fn a_clean_end() {
     let mut rig = Rig::synced(lists(), "10");
     rig.advance(50.0).modified("11").advance(50.0).bookmark("15").advance(50.0).ended();
     rig.expect("bookmark 15; close second; watch rv=15");
-    rig.open().advance(60.0).ended().expect("close second; watch rv=15");
+    rig.open().advance(30.0).ended().expect("close second; watch rv=15");
     assert_eq!(rig.status().counts.errors, 0);
 }
 

@@ -232,10 +232,9 @@ fn shard_selectors_are_kept() {
 }
 
 #[test]
-fn null_absent_and_unusual_items() {
+fn null_and_unusual_items() {
     for body in [
         r#"{"kind":"XList","metadata":{},"items":null}"#,
-        r#"{"kind":"XList","metadata":{}}"#,
         " {\n\t\"items\" : [ ] } \r\n",
         // Escaped names are names, and unknown members of any kind are skipped.
         r#"{"\u0069tems":[],"extra":{"items":[{"metadata":{}}],"deep":[[[[]]]]},"n":1e5,"s":"\\\"","b":true}"#,
@@ -244,6 +243,16 @@ fn null_absent_and_unusual_items() {
     ] {
         let (items, meta) = list(body);
         assert_eq!((items.len(), meta.is_ok()), (0, true), "{body}");
+    }
+}
+
+/// What has no items is another document, and no empty collection: believing it would delete everything.
+#[test]
+fn a_document_without_items_is_not_a_list() {
+    for body in [r#"{"kind":"APIResourceList","resources":[{}]}"#, r#"{"kind":"XList","metadata":{}}"#, "{}"]
+    {
+        let (_, meta) = list(body);
+        assert!(matches!(meta, Err(WireError::NotAList { .. })), "{body}");
     }
 }
 

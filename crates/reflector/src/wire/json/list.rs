@@ -114,8 +114,9 @@ impl<K> ListCutter<K> {
             let offset = self.scanner.offset();
             return Err(WireError::Truncated { offset, pending: offset, what: "list" });
         }
-        // A custom resource may call its list anything, but it has items; an empty list may leave them out.
-        if kind == "Status" || !(has_items || kind.ends_with("List")) {
+        // A custom resource may call its list anything, but it has items, if only null. What has none is some other
+        // document, such as an APIResourceList, and must not be taken for an empty collection.
+        if kind == "Status" || !has_items {
             return Err(WireError::NotAList { kind, message });
         }
         meta.types = item_types(&kind, &api_version);

@@ -176,8 +176,9 @@ impl Handle {
     /// The time since the last proof that the copy was current: an event, a bookmark, a complete list. `None` before
     /// the first sync.
     ///
-    /// On a quiet collection proofs come with the bookmarks, about once a minute; a copy that is much older than that
-    /// has lost its server.
+    /// On a quiet collection proofs come with the bookmarks, about once a minute, where the server caches the resource; a
+    /// copy that is much older than that has lost its server. Of a quiet resource without bookmarks (`events`, some
+    /// aggregated servers) nobody can say that it is current.
     #[must_use]
     pub fn staleness(&self) -> Option<Duration> {
         self.status.borrow().last_proof.map(|proof| self.uptime().saturating_sub(proof))

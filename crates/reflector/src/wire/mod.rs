@@ -221,7 +221,7 @@ impl fmt::Display for EventType {
 pub struct InvalidObject {
     /// Name and namespace, if both could be read.
     pub key: Option<ObjectKey>,
-    /// The version, if it could be read: a watch resumes behind this object, not before it (K3).
+    /// The version, if it could be read.
     pub version: Option<ResourceVersion>,
     /// The type of the event that carried it; `None` in lists.
     pub event: Option<EventType>,

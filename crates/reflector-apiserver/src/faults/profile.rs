@@ -19,7 +19,7 @@ pub enum Profile {
     None,
     /// Now and then, as on an ordinary bad day: one request in ten.
     Some,
-    /// Every other request, with restarts and lost history.
+    /// Four requests in five, with restarts and lost history.
     Storm,
 }
 
@@ -66,7 +66,7 @@ impl Profile {
         let probability = match self {
             Self::None => return None,
             Self::Some => 0.1,
-            Self::Storm => 0.5,
+            Self::Storm => 0.8,
         };
         if rng.f64() >= probability {
             return None;

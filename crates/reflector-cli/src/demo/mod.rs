@@ -139,8 +139,8 @@ fn start(options: &Options, cluster: &Cluster) -> Result<Reflector<Pod>, Error> 
                 reset_after: Duration::from_secs(5),
             };
             // The first list is a watch too, and must have the time to come to its end.
-            let life = Duration::from_secs(1 + options.objects as u64 / 1000);
-            protocol.watch_timeout = (life, life * 3);
+            let life = Duration::from_secs(1 + options.objects as u64 / 5000);
+            protocol.watch_timeout = (life, life * 2);
             protocol.idle_limit = Duration::from_secs(5);
             protocol.initial_deadline = Duration::from_secs(3);
             protocol.streaming_probe_after = Duration::from_secs(10);

@@ -26,7 +26,8 @@ async fn conversation() {
     let body = br#"{"kind":"Status","status":"Failure","reason":"Expired","message":"too old","code":410}"#;
     stream.send(vec![WatchEvent::Error(Box::new(reflector::wire::Status::from_body(410, None, body)))]);
     server.list().await.page(&[object("a", "u1", "10")], "20", None);
-    server.watch().await;
+    // Held: an answer that is dropped is a failure of the transport.
+    let _unanswered = server.watch().await;
     letters.stop().await;
 }
 

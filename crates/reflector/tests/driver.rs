@@ -63,6 +63,22 @@ async fn a_refused_stream_becomes_a_list_of_pages_and_a_watch() {
     letters.stop().await;
 }
 
+/// fabric8 (C23) takes any bookmark for the end of the list.
+#[tokio::test(start_paused = true)]
+async fn c23_a_plain_bookmark_does_not_end_the_list() {
+    let (source, mut server) = scripted();
+    let letters = Reflector::builder(source).start();
+    let stream = server.watch().await.open();
+    stream.send(vec![WatchEvent::Added(object("a", "u1", "5")), bookmark("6")]);
+    stream.send(vec![WatchEvent::Added(object("b", "u2", "4"))]);
+    until(&letters, |status| status.last_contact.is_some()).await;
+    assert!(!letters.status().synced && letters.cache().is_empty());
+    stream.send(vec![end_bookmark("7")]);
+    letters.ready().await.unwrap();
+    assert_eq!(content(letters.cache()), "a@5 b@4");
+    letters.stop().await;
+}
+
 /// K4: one bad item of a list is its own error and nobody else's.
 #[tokio::test(start_paused = true)]
 async fn k4_an_object_without_a_name_does_not_stop_a_list() {

@@ -97,3 +97,19 @@ fn files_have_one_subject() {
         .collect();
     assert!(long.is_empty(), "split these: {long:?}");
 }
+
+/// What the documentation says is tested is tested.
+#[test]
+fn the_tests_that_reports_name_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let reports = fs::read_to_string(root.join("../../docs/reports.md")).unwrap();
+    let mut files = Vec::new();
+    rust_files(root, &mut files);
+    let code: String = files.iter().map(|path| fs::read_to_string(path).unwrap()).collect();
+    let rows = reports.lines().filter(|line| line.starts_with("| "));
+    let named: Vec<_> = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).collect();
+    assert!(named.len() > 50, "the table is gone");
+    let is_test = |name: &str| code.contains(&format!("fn {name}("));
+    let missing: Vec<_> = named.iter().filter(|name| name.contains('_') && !is_test(name)).collect();
+    assert!(missing.is_empty(), "no such tests: {missing:?}");
+}

@@ -260,6 +260,26 @@ async fn a5_a_stalled_watch_is_opened_again() {
     cluster.converge(&maps).await;
 }
 
+/// client-go#374 (A9), trino-operator#936 (A2): everything that shares a network dies at once; each recovers by itself.
+#[tokio::test]
+async fn a9_all_watches_recover_from_dead_connections() {
+    let cluster = Cluster::start(2).await;
+    let dead = Fault::on(Verb::Watch).interrupt(Point::Events(3), Interruption::Blackhole);
+    cluster.fault(dead.times(5));
+    let client = cluster.client();
+    let resource = kube::core::ApiResource::erase::<k8s_openapi::api::core::v1::ConfigMap>(&());
+    let source = || KubeListWatch::<DynamicObject>::dynamic(client.clone(), &resource, Some("ns"));
+    let all: Vec<_> = (0..5).map(|_| Reflector::builder(source()).options(fast).start()).collect();
+    for maps in &all {
+        maps.ready().await.unwrap();
+    }
+    cluster.update("cm-0", "unseen");
+    for maps in &all {
+        cluster.converge(maps).await;
+        assert_eq!(maps.status().counts.relists, 0);
+    }
+}
+
 /// kubeclient#273, dotnet-operator-sdk#763: a watch of nothing ends, and is not opened again.
 #[tokio::test]
 async fn a10_an_empty_collection_is_watched_on() {

@@ -247,6 +247,47 @@ async fn i71_a_rotated_token_is_fetched() {
     cluster.converge(&maps).await;
 }
 
+/// kubernetes#121635 (I67), bunkerweb#3750 (I71): the token is revoked while everything works. Running watches go on, as
+/// servers look at it only when a request starts; the next request fetches the new one.
+#[tokio::test]
+async fn i71_a_token_that_is_revoked_in_mid_life_is_fetched_anew() {
+    let cluster = Cluster::start(1).await;
+    cluster.server.with_auth(|auth| auth.token = Some("first".into()));
+    let url: http::Uri = cluster.server.url().parse().unwrap();
+    let client = move |token: &str| {
+        let mut config = kube::Config::new(url.clone());
+        config.auth_info.token = Some(token.to_owned().into());
+        kube_client(config)
+    };
+    let resource = kube::core::ApiResource::erase::<k8s_openapi::api::core::v1::ConfigMap>(&());
+    let source = KubeListWatch::<DynamicObject>::dynamic(client("first").unwrap(), &resource, Some("ns"));
+    let source = source.renew(move || std::future::ready(client("second")));
+    let maps = Reflector::builder(source).options(fast).start();
+    maps.ready().await.unwrap();
+    cluster.server.with_auth(|auth| auth.token = Some("second".into()));
+    cluster.update("cm-0", "still seen");
+    cluster.converge(&maps).await;
+    assert_eq!(maps.status().counts.errors, 0);
+    cluster.server.restart();
+    cluster.update("cm-0", "seen again");
+    cluster.converge(&maps).await;
+    assert_eq!(maps.status().last_error.map(|error| error.class), Some(Class::Unauthorized));
+}
+
+/// kube#1226 (I72): readiness can be awaited by anybody, and nobody has to poll anything.
+#[tokio::test]
+async fn i72_the_reflector_drives_itself() {
+    let cluster = Cluster::start(2).await;
+    let maps = std::sync::Arc::new(cluster.start_reflector());
+    let waiting = [(); 3].map(|()| {
+        let maps = std::sync::Arc::clone(&maps);
+        tokio::spawn(async move { maps.ready().await.is_ok() })
+    });
+    for waiter in waiting {
+        assert!(tokio::time::timeout(PATIENCE, waiter).await.unwrap().unwrap());
+    }
+}
+
 /// kube#92: the connection is cut in the middle of an event.
 #[tokio::test]
 async fn j74_a_cut_in_mid_event_loses_nothing() {

@@ -14,6 +14,7 @@ use arc_swap::ArcSwap;
 
 use super::{
     Change, Delta, Replaced, Store, StoreError,
+    graves::Graves,
     staging::{Entry, KeyRef, Objects, pairs},
 };
 use crate::{
@@ -58,6 +59,7 @@ impl<K> Cache<K> {
             version: None,
             staged: Objects::new(),
             history: History::Same,
+            graves: Graves::default(),
             regressions: 0,
         };
         (Self { shared }, writer)
@@ -198,6 +200,8 @@ pub struct CacheWriter<K> {
     staged: Objects<K>,
     /// What that list has to do with the content.
     history: History,
+    /// What was deleted since the last replacement.
+    graves: Graves,
     regressions: u64,
 }
 
@@ -230,6 +234,7 @@ impl<K> CacheWriter<K> {
         let old = std::mem::replace(&mut self.objects, staged);
         // Another version of the collection, even an older one: the list is what there is.
         self.version = version.cloned();
+        self.graves.clear();
         self.publish();
         let mut replaced = Replaced::default();
         for (was, is) in pairs(&old, &self.objects) {
@@ -265,6 +270,10 @@ impl<K> CacheWriter<K> {
     fn upsert(&mut self, new: Object<K>, tell: &mut dyn FnMut(Delta<K>)) {
         let entry = Entry(new.clone());
         let Some(Entry(old)) = self.objects.get(&entry.key()) else {
+            if self.graves.holds(new.meta()) {
+                self.regressions += 1;
+                return;
+            }
             self.objects.insert(entry);
             return tell(Delta::Added(new));
         };
@@ -292,6 +301,7 @@ impl<K> CacheWriter<K> {
             self.regressions += 1;
             return;
         }
+        self.graves.bury(entry.0.meta().clone());
         let unseen = is_another_object(held, &entry.0);
         let last = if unseen { held.clone() } else { entry.0.clone() };
         self.objects.remove(&entry.key());

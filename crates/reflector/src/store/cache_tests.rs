@@ -110,6 +110,26 @@ fn the_deletion_of_an_unseen_successor_ends_what_is_held() {
     assert_eq!(rig.delete("a", "u2", "9"), "-a@5?");
 }
 
+/// K8: a replay of an object that has been deleted makes no ghost; a new object of the name, or a later state, is none.
+#[test]
+fn k8_a_replay_does_not_bring_back_what_was_deleted() {
+    let mut rig = Rig::new();
+    rig.put("a", "u1", "5");
+    assert_eq!(rig.delete("a", "u1", "8"), "-a@8");
+    assert_eq!(rig.put("a", "u1", "5"), "");
+    assert_eq!(rig.put("a", "u1", "8"), "");
+    assert_eq!(rig.writer.regressions(), 2);
+    // It comes back into the selection.
+    assert_eq!(rig.put("a", "u1", "9"), "+a@9");
+    assert_eq!(rig.delete("a", "u1", "10"), "-a@10");
+    assert_eq!(rig.put("a", "u2", "11"), "+a@11");
+    // What a list says is there is there.
+    assert_eq!(rig.delete("a", "u2", "12"), "-a@12");
+    rig.begin();
+    rig.stage(&[("a", "u2", "11")]);
+    assert_eq!(rig.commit("11"), "+a@11");
+}
+
 #[test]
 fn equal_revisions_keep_the_object_and_cause_nothing() {
     let mut rig = Rig::new();

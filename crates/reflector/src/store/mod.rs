@@ -3,6 +3,7 @@
 //! A [`Store`] takes what the protocol decides: changes, whole replacements, bookmarks. [`Cache`] is the one in memory.
 
 mod cache;
+mod graves;
 mod staging;
 
 use crate::{Object, ResourceVersion, protocol::History};

@@ -94,9 +94,9 @@ fn set(fault: Fault, name: &str, value: Option<&str>) -> Result<Fault, FaultSynt
     let time = || duration(text).ok_or_else(wrong);
     let at = |default: Point| value.map_or(Ok(default), |value| point(value).ok_or_else(wrong));
     let size = |text: &str| text.parse::<usize>().ok().filter(|size| *size > 0).ok_or_else(wrong);
-    let plain = |effect: Effect| {
-        if value.is_none() { Ok(effect) } else { Err(wrong()) }
-    };
+    if let Some(effect) = without_value(name) {
+        return if value.is_none() { Ok(fault.effect(effect)) } else { Err(wrong()) };
+    }
     Ok(match name {
         "times" => fault.times(number()?),
         "once" => fault.once(),
@@ -105,8 +105,8 @@ fn set(fault: Fault, name: &str, value: Option<&str>) -> Result<Fault, FaultSynt
         "probability" => fault.probability(text.parse().map_err(|_| wrong())?),
         "cooldown" => fault.cooldown(time()?),
         "between" => {
-            let (from, to) = text.split_once("..").ok_or_else(wrong)?;
-            fault.between(duration(from).ok_or_else(wrong)?, duration(to).ok_or_else(wrong)?)
+            let (from, to) = range(text).ok_or_else(wrong)?;
+            fault.between(from, to)
         }
         "name" => fault.name(text),
         "status" => {
@@ -116,9 +116,8 @@ fn set(fault: Fault, name: &str, value: Option<&str>) -> Result<Fault, FaultSynt
         "message" => fault.message(text),
         "retry-after" => fault.retry_after(text.parse().map_err(|_| wrong())?),
         "header" => {
-            let (name, value) = text.split_once(':').ok_or_else(wrong)?;
-            let name = HeaderName::from_bytes(name.trim().as_bytes()).map_err(|_| wrong())?;
-            fault.header(name, HeaderValue::from_str(value.trim()).map_err(|_| wrong())?)
+            let (name, value) = header(text).ok_or_else(wrong)?;
+            fault.header(name, value)
         }
         "pretty" => fault.body(ErrorBody::PrettyStatus),
         "text" => fault.body(ErrorBody::Text(text.to_owned())),
@@ -131,12 +130,8 @@ fn set(fault: Fault, name: &str, value: Option<&str>) -> Result<Fault, FaultSynt
         "hang" => fault.interrupt(at(Point::Request)?, Interruption::Hang),
         "blackhole" => fault.interrupt(at(Point::Head)?, Interruption::Blackhole),
         "error" => {
-            let (code, at) = text.split_once('@').unwrap_or((text, "0events"));
-            let code = code.parse().map_err(|_| wrong())?;
-            fault.interrupt(
-                point(at).ok_or_else(wrong)?,
-                Interruption::Error { code, reason: None, message: None },
-            )
+            let (at, error) = error_event(text).ok_or_else(wrong)?;
+            fault.interrupt(at, error)
         }
         "initial-events-end" => fault.initial_events_end(match text {
             "missing" => InitialEventsEnd::Missing,
@@ -145,15 +140,9 @@ fn set(fault: Fault, name: &str, value: Option<&str>) -> Result<Fault, FaultSynt
         }),
         "ignore-query" if value.is_some() => fault.ignore_query(text.split('+')),
         "ignore-send-initial-events" => fault.ignore_send_initial_events(),
-        "duplicate-events" => fault.effect(plain(Effect::DuplicateEvents)?),
-        "regress-versions" => fault.effect(plain(Effect::RegressVersions)?),
         "undecodable" => fault.effect(Effect::Undecodable(nth()?)),
         "without-metadata" => fault.effect(Effect::WithoutMetadata(nth()?)),
         "unknown-type" => fault.effect(Effect::UnknownType(nth()?)),
-        "forget-history" => fault.effect(plain(Effect::ForgetHistory)?),
-        "compact" => fault.effect(plain(Effect::Compact)?),
-        "expire-continue" => fault.effect(plain(Effect::ExpireContinue)?),
-        "restart" => fault.effect(plain(Effect::Restart)?),
         "rewind" => fault.effect(Effect::Rewind(number()?)),
         "slow" => {
             let (bytes, pause) = text.split_once('@').ok_or_else(wrong)?;
@@ -165,12 +154,45 @@ fn set(fault: Fault, name: &str, value: Option<&str>) -> Result<Fault, FaultSynt
             "events" => fault.gzip(Gzip::MemberPerEvent),
             _ => return Err(wrong()),
         },
-        "opaque-versions" => fault.effect(plain(Effect::OpaqueVersions)?),
-        "empty-list-version" => fault.effect(plain(Effect::EmptyListVersion)?),
-        "items-first" => fault.effect(plain(Effect::ItemsFirst)?),
-        "items-null" => fault.effect(plain(Effect::ItemsNull)?),
         _ => return Err(FaultSyntaxError::Setting(name.to_owned())),
     })
+}
+
+/// The effects that take no value.
+fn without_value(name: &str) -> Option<Effect> {
+    Some(match name {
+        "duplicate-events" => Effect::DuplicateEvents,
+        "regress-versions" => Effect::RegressVersions,
+        "forget-history" => Effect::ForgetHistory,
+        "compact" => Effect::Compact,
+        "expire-continue" => Effect::ExpireContinue,
+        "restart" => Effect::Restart,
+        "opaque-versions" => Effect::OpaqueVersions,
+        "empty-list-version" => Effect::EmptyListVersion,
+        "items-first" => Effect::ItemsFirst,
+        "items-null" => Effect::ItemsNull,
+        _ => return None,
+    })
+}
+
+/// `1s..5s`
+fn range(text: &str) -> Option<(Duration, Duration)> {
+    let (from, to) = text.split_once("..")?;
+    Some((duration(from)?, duration(to)?))
+}
+
+/// `Name: value`
+fn header(text: &str) -> Option<(HeaderName, HeaderValue)> {
+    let (name, value) = text.split_once(':')?;
+    let name = HeaderName::from_bytes(name.trim().as_bytes()).ok()?;
+    Some((name, HeaderValue::from_str(value.trim()).ok()?))
+}
+
+/// `410` or `410@5events`
+fn error_event(text: &str) -> Option<(Point, Interruption)> {
+    let (code, at) = text.split_once('@').unwrap_or((text, "0events"));
+    let error = Interruption::Error { code: code.parse().ok()?, reason: None, message: None };
+    Some((point(at)?, error))
 }
 
 fn point(text: &str) -> Option<Point> {

@@ -146,8 +146,10 @@ impl Session<'_> {
         };
         handle.stop().await;
         queue.close();
-        // What was seen is printed, unless nobody reads.
-        let _ = tokio::time::timeout(LAST_LINES, printed).await;
+        // What was seen is printed, unless nobody reads, and the printer was the first to notice.
+        if !printed.is_terminated() {
+            let _ = tokio::time::timeout(LAST_LINES, printed).await;
+        }
         told
     }
 

@@ -4,7 +4,10 @@
 //! tell the machine, carry out its orders, show the new status. Orders are carried out at once: a request is made by
 //! storing its future, which the next turns poll, so that dropping it is all it takes to cancel it.
 
-use std::{future::pending, sync::Arc};
+use std::{
+    future::{pending, poll_fn},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt, future::BoxFuture};
@@ -155,7 +158,7 @@ where
             tokio::select! {
                 // A handle that is gone cannot be asked any more, so nobody wants the copy.
                 _ = stop.wait_for(|stop| *stop) => self.machine.handle_stop(),
-                fact = self.main.next() => self.take(fact),
+                fact = next(&mut self.store, &mut self.main) => self.take(fact),
                 fact = self.second.next() => self.take_second(fact),
                 () = sleep_until_time(self.started, deadline) => {}
             }
@@ -411,6 +414,12 @@ where
 struct Batch<K> {
     disposition: Disposition,
     changes: Vec<Change<K>>,
+}
+
+/// The next fact of the main request, once the store has room for it.
+async fn next<K, S: Store<K>>(store: &mut S, main: &mut Main<K>) -> Fact<K> {
+    poll_fn(|cx| store.poll_ready(cx)).await;
+    main.next().await
 }
 
 /// Lists one object for the version of the collection.

@@ -60,5 +60,5 @@ pub use object::{DecodeError, Object, ObjectKey, ObjectMeta};
 pub use reflector::{Builder, Handle, NotReady, Reflector};
 #[cfg(feature = "kube")]
 pub use source::{KubeListWatch, kube_client};
-pub use store::{Cache, Change, Delta, Store, StoreError};
+pub use store::{Cache, Change, Delta, Event, Index, IndexBy, Policy, Store, StoreError, Subscription};
 pub use version::ResourceVersion;

@@ -193,6 +193,11 @@ impl<K> Object<K> {
         self.version().is_some() && self.version() == other.version() && self.uid() == other.uid()
     }
 
+    /// Where it is in memory: no other revision that is held at the same time is there.
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.inner).addr()
+    }
+
     /// Whether both handles share one allocation.
     #[must_use]
     pub fn ptr_eq(&self, other: &Self) -> bool {

@@ -1,16 +1,24 @@
 //! The simple use: one source, one store, one task.
 
-use std::{collections::hash_map::RandomState, fmt, hash::BuildHasher, sync::Arc, time::Duration};
+use std::{
+    collections::hash_map::RandomState,
+    fmt,
+    hash::{BuildHasher, Hash},
+    sync::Arc,
+    time::Duration,
+};
 
+use serde::de::DeserializeOwned;
 use tokio::{sync::watch, task::JoinHandle, time::Instant};
 use tracing::Instrument;
 
 use crate::{
-    Cache, Store,
+    Cache, Index, IndexBy, Store,
     driver::{Control, Driver, ErrorHandler, Main, ResyncPredicate, Second},
     metrics::Metrics,
     protocol::{BackoffOptions, ErrorReport, InitialRead, Machine, Options, Phase, Status},
     source::ListWatch,
+    store::CacheWriter,
 };
 
 /// A reflector that runs: a [`Cache`] that follows a collection, and a handle on its task.
@@ -233,22 +241,25 @@ pub enum NotReady {
 #[must_use = "nothing happens before `start`"]
 pub struct Builder<K, L> {
     source: L,
+    cache: Cache<K>,
+    writer: CacheWriter<K>,
     options: Options,
     on_error: ErrorHandler,
     resync_if: ResyncPredicate,
     seed: Option<u64>,
-    kind: std::marker::PhantomData<fn() -> K>,
 }
 
 impl<K: Send + 'static, L: ListWatch<K>> Builder<K, L> {
     fn new(source: L) -> Self {
+        let (cache, writer) = Cache::new();
         Self {
             source,
+            cache,
+            writer,
             options: Options::default(),
             on_error: Box::new(|_| Control::Continue),
             resync_if: Box::new(|| true),
             seed: None,
-            kind: std::marker::PhantomData,
         }
     }
 
@@ -340,6 +351,46 @@ impl<K: Send + 'static, L: ListWatch<K>> Builder<K, L> {
         self
     }
 
+    /// Adds an index by values of the decoded object: none, one or many, of any type that can be hashed.
+    ///
+    /// What does not decode is unindexed: see [`Snapshot::unindexed`](crate::store::Snapshot::unindexed).
+    ///
+    /// ```
+    /// # use reflector::{Reflector, KubeListWatch};
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # async fn example(source: KubeListWatch<Pod>) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut builder = Reflector::builder(source);
+    /// let by_node = builder.index(|pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone()));
+    /// let pods = builder.start();
+    /// pods.ready().await?;
+    /// for pod in pods.cache().by(&by_node, "node-7")? {
+    ///     println!("{}", pod.key());
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn index<V, I>(&mut self, values: impl Fn(&K) -> I + Send + Sync + 'static) -> Index<K, V>
+    where
+        K: DeserializeOwned,
+        V: Hash + Eq + Clone + Send + Sync + 'static,
+        I: IntoIterator<Item = V>,
+    {
+        self.cache.index(values)
+    }
+
+    /// Adds an index by anything else: labels, owners, names, or where the function may fail.
+    pub fn index_by<V>(&mut self, by: IndexBy<K, V>) -> Index<K, V>
+    where
+        V: Hash + Eq + Clone + Send + Sync + 'static,
+    {
+        self.cache.index_by(by)
+    }
+
+    /// The cache that [`start`](Self::start) will fill: to subscribe before anything comes.
+    #[must_use]
+    pub fn cache(&self) -> &Cache<K> {
+        &self.cache
+    }
+
     /// The seed of the jitter; random by default. For tests that must run the same way twice.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
@@ -352,8 +403,8 @@ impl<K: Send + 'static, L: ListWatch<K>> Builder<K, L> {
     ///
     /// Outside of a tokio runtime.
     pub fn start(self) -> Reflector<K> {
-        let (cache, writer) = Cache::new();
-        let handle = self.start_with(writer);
+        let Self { cache, writer, source, options, on_error, resync_if, seed } = self;
+        let handle = Start { source, options, on_error, resync_if, seed }.with(writer);
         Reflector { cache, handle }
     }
 
@@ -362,7 +413,26 @@ impl<K: Send + 'static, L: ListWatch<K>> Builder<K, L> {
     /// # Panics
     ///
     /// Outside of a tokio runtime.
-    pub fn start_with<S: Store<K>>(mut self, store: S) -> Handle {
+    pub fn start_with<S: Store<K>>(self, store: S) -> Handle {
+        let Self { source, options, on_error, resync_if, seed, .. } = self;
+        Start { source, options, on_error, resync_if, seed }.with(store)
+    }
+}
+
+/// Everything but the store.
+struct Start<L> {
+    source: L,
+    options: Options,
+    on_error: ErrorHandler,
+    resync_if: ResyncPredicate,
+    seed: Option<u64>,
+}
+
+impl<L> Start<L> {
+    fn with<K: Send + 'static, S: Store<K>>(mut self, store: S) -> Handle
+    where
+        L: ListWatch<K>,
+    {
         let target = self.source.describe();
         self.options.target = target.as_str().into();
         let seed = self.seed.unwrap_or_else(|| RandomState::new().hash_one(0));

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::ObjectKey;
 
 type Json = serde_json::Value;
 

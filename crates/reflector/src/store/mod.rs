@@ -4,11 +4,23 @@
 
 mod cache;
 mod graves;
+mod index;
+mod root;
+mod snapshot;
 mod staging;
+mod step;
+mod subscription;
+mod writer;
+
+use std::task::{Context, Poll};
 
 use crate::{Object, ResourceVersion, protocol::History};
 
-pub use cache::{Cache, CacheWriter, Iter, Snapshot};
+pub use cache::Cache;
+pub use index::{Index, IndexBy, IndexFailure, UnknownIndex};
+pub use snapshot::{Iter, Snapshot};
+pub use subscription::{Ended, Event, Lag, LagMeter, Policy, ShortLived, Subscribe, Subscription, WhenFull};
+pub use writer::{CacheWriter, NamespaceWriters};
 
 /// One change of one object.
 #[derive(Clone, Debug)]
@@ -182,5 +194,14 @@ pub trait Store<K>: Send + 'static {
     /// If the resync failed. The reflector then replaces the whole content.
     fn resync(&mut self) -> Result<(), StoreError> {
         Ok(())
+    }
+
+    /// Whether more changes may be brought; if not, the task of `cx` is woken when they may. Always, by default.
+    ///
+    /// Nothing is read from the server meanwhile. It is asked before each part of an answer, so a store may be given
+    /// more than it has room for.
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let _ = cx;
+        Poll::Ready(())
     }
 }

@@ -64,13 +64,13 @@ impl<K> Comparable<Entry<K>> for KeyRef<'_> {
     }
 }
 
-/// Walks two sets in key order: each key once, with what either side has under it.
-pub(super) fn pairs<'a, K>(
-    old: &'a Objects<K>,
-    new: &'a Objects<K>,
+/// Walks two sequences in key order: each key once, with what either side has under it.
+pub(super) fn pairs<'a, K: 'a>(
+    old: impl Iterator<Item = &'a Entry<K>>,
+    new: impl Iterator<Item = &'a Entry<K>>,
 ) -> impl Iterator<Item = (Option<&'a Object<K>>, Option<&'a Object<K>>)> {
-    let mut old = old.iter().peekable();
-    let mut new = new.iter().peekable();
+    let mut old = old.peekable();
+    let mut new = new.peekable();
     std::iter::from_fn(move || {
         let order = match (old.peek(), new.peek()) {
             (None, None) => return None,

@@ -1,0 +1,239 @@
+//! An index with its type of values.
+
+use std::{
+    borrow::Borrow,
+    collections::HashMap,
+    hash::{Hash, Hasher},
+    marker::PhantomData,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+use equivalent::Equivalent;
+
+use super::{
+    super::{
+        Iter,
+        root::PublishedIndex,
+        staging::{Entry, Objects, pairs},
+        step::Step,
+    },
+    Index, IndexBy, IndexFailure, IndexId, Maintained,
+    group::Group,
+};
+use crate::Object;
+
+/// A value, stored once however many objects have it.
+pub(super) struct Value<V>(Arc<V>);
+
+impl<V> Clone for Value<V> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<V: PartialEq> PartialEq for Value<V> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<V: Eq> Eq for Value<V> {}
+
+impl<V: Hash> Hash for Value<V> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+/// A value to look for, in borrowed form.
+#[derive(Hash)]
+struct Probe<'a, Q: ?Sized>(&'a Q);
+
+impl<V: Borrow<Q>, Q: Eq + ?Sized> Equivalent<Value<V>> for Probe<'_, Q> {
+    fn equivalent(&self, value: &Value<V>) -> bool {
+        *self.0 == *(*value.0).borrow()
+    }
+}
+
+/// The content of an index at one moment. A clone shares everything.
+pub(in super::super) struct Postings<K, V> {
+    values: imbl::HashMap<Value<V>, Group<K>>,
+    failed: Objects<K>,
+}
+
+impl<K, V> Clone for Postings<K, V> {
+    fn clone(&self) -> Self {
+        Self { values: self.values.clone(), failed: self.failed.clone() }
+    }
+}
+
+impl<K, V: Hash + Eq> Postings<K, V> {
+    /// The objects with a value, ordered by key.
+    pub(in super::super) fn get<Q: Hash + Eq + ?Sized>(&self, value: &Q) -> Iter<'_, K>
+    where
+        V: Borrow<Q>,
+    {
+        self.values
+            .get(&Probe(value))
+            .map_or_else(|| Box::new(std::iter::empty()) as Iter<'_, K>, Group::iter)
+    }
+
+    /// How many objects have a value.
+    pub(in super::super) fn count<Q: Hash + Eq + ?Sized>(&self, value: &Q) -> usize
+    where
+        V: Borrow<Q>,
+    {
+        self.values.get(&Probe(value)).map_or(0, Group::len)
+    }
+
+    /// All values that an object has, in no order.
+    pub(in super::super) fn values(&self) -> impl Iterator<Item = &V> {
+        self.values.keys().map(|value| &*value.0)
+    }
+
+    /// The objects whose values are unknown.
+    pub(in super::super) fn failed(&self) -> &Objects<K> {
+        &self.failed
+    }
+}
+
+/// The values of one object. Most have one.
+enum Values<V> {
+    One(Value<V>),
+    Many(Box<[Value<V>]>),
+}
+
+impl<V> Values<V> {
+    fn as_slice(&self) -> &[Value<V>] {
+        match self {
+            Self::One(value) => std::slice::from_ref(value),
+            Self::Many(values) => values,
+        }
+    }
+}
+
+/// An index that is kept up to date.
+pub(in super::super) struct Typed<K, V> {
+    id: IndexId,
+    by: IndexBy<K, V>,
+    postings: Postings<K, V>,
+    /// The values of each held revision, by its address, so that taking it out asks no function a second time: it might
+    /// answer differently, and the object would stay under a value for ever.
+    held: HashMap<usize, Values<V>>,
+    published: Option<Arc<Postings<K, V>>>,
+}
+
+impl<K: 'static, V: Hash + Eq + Clone + Send + Sync + 'static> Typed<K, V> {
+    pub(in super::super) fn new(by: IndexBy<K, V>) -> Self {
+        let postings = Postings { values: imbl::HashMap::new(), failed: Objects::new() };
+        Self { id: IndexId::next(), by, postings, held: HashMap::new(), published: None }
+    }
+
+    pub(in super::super) fn handle(&self) -> Index<K, V> {
+        Index { id: self.id, kind: PhantomData }
+    }
+
+    /// Follows the content from one state to another.
+    pub(in super::super) fn catch_up(&mut self, old: &Objects<K>, new: &Objects<K>) {
+        for (was, is) in pairs(old.iter(), new.iter()) {
+            match (was, is) {
+                (Some(was), Some(is)) if was.ptr_eq(is) => {}
+                (was, is) => {
+                    was.into_iter().for_each(|was| self.take_out(was));
+                    is.into_iter().for_each(|is| self.put_in(is));
+                }
+            }
+        }
+    }
+
+    /// The values of an object, each once.
+    fn values_of(&self, object: &Object<K>) -> Result<Vec<V>, IndexFailure> {
+        let values = catch_unwind(AssertUnwindSafe(|| (self.by.function)(object)));
+        let mut values = values.unwrap_or_else(|_| Err("the index function panicked".into()))?;
+        if values.len() > 1 {
+            let mut seen = std::collections::HashSet::with_capacity(values.len());
+            values.retain(|value| seen.insert(value.clone()));
+        }
+        Ok(values)
+    }
+
+    fn put_in(&mut self, object: &Object<K>) {
+        self.published = None;
+        let values = match self.values_of(object) {
+            Ok(values) => values,
+            Err(error) => {
+                metrics::counter!("reflector_index_failures_total", "type" => std::any::type_name::<K>())
+                    .increment(1);
+                if self.postings.failed.insert(Entry(object.clone())).is_none() {
+                    tracing::debug!(key = %object.key(), %error, "object is unindexed");
+                }
+                return;
+            }
+        };
+        let mut values: Vec<_> = values.into_iter().map(|value| self.put_under(value, object)).collect();
+        let values = match (values.pop(), values.is_empty()) {
+            (None, _) => return,
+            (Some(value), true) => Values::One(value),
+            (Some(value), false) => {
+                values.push(value);
+                Values::Many(values.into())
+            }
+        };
+        self.held.insert(object.address(), values);
+    }
+
+    fn put_under(&mut self, value: V, object: &Object<K>) -> Value<V> {
+        let known = self.postings.values.get_key_value(&Probe(&value)).map(|(known, _)| known.clone());
+        let value = known.unwrap_or_else(|| Value(Arc::new(value)));
+        match self.postings.values.get_mut(&value) {
+            Some(group) => group.insert(object.clone()),
+            None => {
+                self.postings.values.insert(value.clone(), Group::one(object.clone()));
+            }
+        }
+        value
+    }
+
+    fn take_out(&mut self, object: &Object<K>) {
+        self.published = None;
+        let Some(values) = self.held.remove(&object.address()) else {
+            self.postings.failed.remove(&Entry(object.clone()));
+            return;
+        };
+        for value in values.as_slice() {
+            if let Some(group) = self.postings.values.get_mut(value) {
+                group.remove(object);
+                // Values come and go with the objects: an empty group would stay for ever (ST-7).
+                if group.len() == 0 {
+                    self.postings.values.remove(value);
+                }
+            }
+        }
+        if self.held.capacity() > 1024 && self.held.len() < self.held.capacity() / 4 {
+            self.held.shrink_to_fit();
+        }
+    }
+}
+
+impl<K: 'static, V: Hash + Eq + Clone + Send + Sync + 'static> Maintained<K> for Typed<K, V> {
+    fn id(&self) -> IndexId {
+        self.id
+    }
+
+    fn follow(&mut self, step: &Step<K>) {
+        match step {
+            Step::Added(new) => self.put_in(new),
+            Step::Updated { old, new } => {
+                self.take_out(old);
+                self.put_in(new);
+            }
+            Step::Deleted { held, .. } => self.take_out(held),
+        }
+    }
+
+    fn publish(&mut self) -> PublishedIndex {
+        let postings = self.published.get_or_insert_with(|| Arc::new(self.postings.clone()));
+        PublishedIndex { id: self.id, label: self.by.label.clone(), postings: Arc::clone(postings) as _ }
+    }
+}

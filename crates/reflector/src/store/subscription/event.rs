@@ -1,0 +1,122 @@
+//! What a subscriber is told, and what of it it wants to hear.
+
+use std::collections::VecDeque;
+
+use super::{
+    pending::{Gone, Pending},
+    queue::Item,
+};
+use crate::{Object, ResourceVersion};
+
+/// What a subscription tells.
+///
+/// Folding the events of one subscription gives the content of the cache under its filters, at every moment a state
+/// that the cache had for each object.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event<K> {
+    /// An object that the subscriber did not know.
+    Added {
+        /// The object.
+        object: Object<K>,
+        /// It is part of the content that comes before [`Synced`](Self::Synced).
+        initial: bool,
+    },
+    /// A later revision of an object that the subscriber knows.
+    Updated {
+        /// What the subscriber knew. States in between may have been left out.
+        old: Object<K>,
+        /// What is there now.
+        new: Object<K>,
+    },
+    /// An object that the subscriber knew is gone, or is no longer wanted by its filters.
+    Deleted {
+        /// Its last known state.
+        last: Object<K>,
+        /// Nobody saw the deletion: `last` may not be the last state it had (client-go's `DeletedFinalStateUnknown`).
+        final_state_unknown: bool,
+    },
+    /// Everything that there was has been told. Comes once; after it, every [`Added`](Self::Added) is new.
+    Synced,
+    /// The subscriber knows everything up to this version. Only on demand.
+    Bookmark(ResourceVersion),
+    /// An object that the subscriber knows, told once more. Only on demand.
+    Resync(Object<K>),
+}
+
+impl<K> Event<K> {
+    /// The object that this is about: the new state, or the last known one. `None` for signs.
+    #[must_use]
+    pub fn object(&self) -> Option<&Object<K>> {
+        match self {
+            Self::Added { object, .. }
+            | Self::Updated { new: object, .. }
+            | Self::Deleted { last: object, .. }
+            | Self::Resync(object) => Some(object),
+            Self::Synced | Self::Bookmark(_) => None,
+        }
+    }
+}
+
+type Predicate<K> = Box<dyn Fn(&Object<K>) -> bool + Send + Sync>;
+type Changed<K> = Box<dyn Fn(&Object<K>, &Object<K>) -> bool + Send + Sync>;
+
+/// What a subscriber wants to hear.
+pub(super) struct Filter<K> {
+    pub(super) predicates: Vec<Predicate<K>>,
+    /// An update is told if any of these says so, or if there is none.
+    pub(super) changed: Vec<Changed<K>>,
+}
+
+impl<K> Filter<K> {
+    fn wants(&self, object: &Object<K>) -> bool {
+        self.predicates.iter().all(|predicate| predicate(object))
+    }
+
+    fn wants_update(&self, old: &Object<K>, new: &Object<K>) -> bool {
+        self.changed.is_empty() || self.changed.iter().any(|changed| changed(old, new))
+    }
+
+    /// Makes events of an item.
+    pub(super) fn events(&self, item: Item<K>, synced: bool, into: &mut VecDeque<Event<K>>) {
+        match item {
+            Item::Present(object) if self.wants(&object) => {
+                into.push_back(Event::Added { object, initial: true });
+            }
+            Item::Resync(object) if self.wants(&object) => into.push_back(Event::Resync(object)),
+            Item::Present(_) | Item::Resync(_) => {}
+            Item::Synced => into.push_back(Event::Synced),
+            Item::Bookmark(version) => into.push_back(Event::Bookmark(version)),
+            Item::Pending(pending) => self.transitions(pending, synced, into),
+        }
+    }
+
+    /// The four transitions of a filter (CT-11). A deletion counts by what the subscriber knew, not by the last state:
+    /// that one may have been changed and deleted at once, and the subscriber would keep the object for ever.
+    fn transitions(&self, pending: Pending<K>, synced: bool, into: &mut VecDeque<Event<K>>) {
+        let Pending { known, known_gone, now, now_gone } = pending;
+        let mut known = known.filter(|known| self.wants(known));
+        if let Some(Gone { last, final_state_unknown }) = known_gone
+            && known.take().is_some()
+        {
+            into.push_back(Event::Deleted { last, final_state_unknown });
+        }
+        let Some(new) = now else { return };
+        let wanted = self.wants(&new);
+        match known {
+            Some(old) if wanted => {
+                if self.wants_update(&old, &new) {
+                    into.push_back(Event::Updated { old, new: new.clone() });
+                }
+            }
+            Some(last) => into.push_back(Event::Deleted { last, final_state_unknown: false }),
+            None if wanted => into.push_back(Event::Added { object: new.clone(), initial: !synced }),
+            None => {}
+        }
+        if let Some(Gone { last, final_state_unknown }) = now_gone
+            && wanted
+        {
+            into.push_back(Event::Deleted { last, final_state_unknown });
+        }
+    }
+}

@@ -1,0 +1,458 @@
+//! Who changes a cache.
+//!
+//! A writer changes the content under a lock that no reader takes, and publishes it with one atomic swap. A
+//! replacement is staged in a second map that shares every object which has not changed. What is staged and not
+//! committed is simply dropped, so nothing of a failed attempt can stay, and what the new list does not confirm cannot
+//! be in it (B1): ghosts are impossible by construction. The price is one pointer per object while a list is under way.
+//!
+//! Several writers may fill one cache, each its own namespace: a replacement touches that namespace and nothing else.
+
+use std::{
+    ops::Bound,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use imbl::OrdMap;
+
+use super::{
+    Cache, Change, Delta, Replaced, Store, StoreError,
+    graves::Graves,
+    index::Maintained,
+    root::{Root, Scope, ScopeState, Shared},
+    staging::{Entry, KeyRef, Objects, pairs},
+    step::Step,
+    subscription::News,
+};
+use crate::{
+    Object, ResourceVersion,
+    protocol::{History, Revision},
+};
+
+/// What is being written: the next root.
+pub(super) struct Content<K> {
+    pub(super) objects: Objects<K>,
+    pub(super) scopes: OrdMap<Scope, ScopeState>,
+    pub(super) indexes: Vec<Box<dyn Maintained<K>>>,
+}
+
+impl<K> Default for Content<K> {
+    fn default() -> Self {
+        Self { objects: Objects::new(), scopes: OrdMap::new(), indexes: Vec::new() }
+    }
+}
+
+impl<K> Content<K> {
+    fn root(&mut self) -> Root<K> {
+        Root {
+            objects: self.objects.clone(),
+            scopes: self.scopes.clone(),
+            indexes: self.indexes.iter_mut().map(|index| index.publish()).collect(),
+        }
+    }
+
+    fn index(&mut self, step: &Step<K>) {
+        self.indexes.iter_mut().for_each(|index| index.follow(step));
+    }
+}
+
+impl<K> Shared<K> {
+    /// Publishes what has been written, and tells everybody.
+    pub(super) fn publish(&self, content: &mut Content<K>, news: News<K>) {
+        let root = Arc::new(content.root());
+        let mut hub = self.hub();
+        // Dropped after the lock: it may be the last that holds a large map.
+        let _old = self.root.swap(Arc::clone(&root));
+        let awake = hub.publish(&root, news);
+        drop(hub);
+        awake.into_iter().for_each(std::task::Waker::wake);
+        self.published.send_replace(());
+    }
+}
+
+/// Says that writers are there. When the last one goes, subscriptions end.
+pub(super) struct Open<K>(Arc<Shared<K>>);
+
+impl<K> Drop for Open<K> {
+    fn drop(&mut self) {
+        let awake = self.0.hub().close();
+        awake.into_iter().for_each(std::task::Waker::wake);
+        self.0.published.send_replace(());
+    }
+}
+
+/// The one handle that changes a cache, or one namespace of it.
+///
+/// Dropping it (and all others of the same cache) ends the subscriptions of the cache.
+pub struct CacheWriter<K> {
+    open: Arc<Open<K>>,
+    scope: Scope,
+    /// What has come of a list that is under way.
+    staged: Objects<K>,
+    /// What that list has to do with the content.
+    history: History,
+    /// What was deleted since the last replacement.
+    graves: Graves,
+    regressions: u64,
+}
+
+/// Makes writers for a cache that is filled by namespace. See [`Cache::by_namespace`].
+pub struct NamespaceWriters<K> {
+    open: Arc<Open<K>>,
+}
+
+impl<K> Cache<K> {
+    /// An empty cache, and the one handle that can change it.
+    #[must_use]
+    pub fn new() -> (Self, CacheWriter<K>) {
+        let (cache, writers) = Self::by_namespace();
+        (cache, CacheWriter::new(writers.open, Scope::All))
+    }
+
+    /// An empty cache that is filled namespace by namespace, and the maker of its writers.
+    ///
+    /// The cache is synced when every namespace that has a writer has been listed once.
+    #[must_use]
+    pub fn by_namespace() -> (Self, NamespaceWriters<K>) {
+        let shared = Arc::new(Shared::new());
+        let open = Arc::new(Open(Arc::clone(&shared)));
+        (Self { shared }, NamespaceWriters { open })
+    }
+}
+
+impl<K> NamespaceWriters<K> {
+    /// The writer of one namespace. There must be one at a time for each.
+    #[must_use]
+    pub fn writer(&self, namespace: &str) -> CacheWriter<K> {
+        CacheWriter::new(Arc::clone(&self.open), Scope::Namespace(namespace.into()))
+    }
+
+    /// Takes a namespace out of the cache, with everything in it. Subscribers see deletions whose final state is
+    /// unknown, since the objects may well live on. Its writer must be gone.
+    pub fn remove(&self, namespace: &str) {
+        let shared = &self.open.0;
+        let mut content = shared.content();
+        let scope = Scope::Namespace(namespace.into());
+        if content.scopes.remove(&scope).is_none() {
+            return;
+        }
+        let steps = replace_in(&mut content, &scope, &Objects::new(), &mut Replaced::default());
+        shared.publish(&mut content, News::steps(steps.into()));
+    }
+}
+
+impl<K> std::fmt::Debug for NamespaceWriters<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NamespaceWriters").finish_non_exhaustive()
+    }
+}
+
+impl<K> CacheWriter<K> {
+    fn new(open: Arc<Open<K>>, scope: Scope) -> Self {
+        {
+            let mut content = open.0.content();
+            content.scopes.insert(scope.clone(), ScopeState::default());
+            open.0.publish(&mut content, News::none());
+        }
+        Self {
+            open,
+            scope,
+            staged: Objects::new(),
+            history: History::Same,
+            graves: Graves::default(),
+            regressions: 0,
+        }
+    }
+
+    /// Like [`Store::apply`], and tells what each change was, after everything is visible to readers. A change that
+    /// changes nothing is not told.
+    pub fn apply_with(
+        &mut self,
+        changes: Vec<Change<K>>,
+        version: Option<&ResourceVersion>,
+        tell: &mut dyn FnMut(Delta<K>),
+    ) {
+        let open = Arc::clone(&self.open);
+        let mut content = open.0.content();
+        let mut steps = Vec::with_capacity(changes.len());
+        for change in changes {
+            let before = steps.len();
+            match change {
+                Change::Upsert(new) => self.upsert(&mut content.objects, new, &mut steps),
+                Change::Delete(last) => self.delete(&mut content.objects, last, &mut steps),
+            }
+            steps[before..].iter().for_each(|step| content.index(step));
+        }
+        self.advance(&mut content, version);
+        let steps: Arc<[_]> = steps.into();
+        open.0.publish(&mut content, News::steps(Arc::clone(&steps)));
+        drop(content);
+        steps.iter().for_each(|step| tell(step.delta()));
+    }
+
+    /// Like [`Store::commit_replace`], and tells what changed, after everything is visible to readers: first what is
+    /// gone, then what is new or different, each in the order of the keys (CT-7). An object in the same revision as
+    /// before is not told.
+    pub fn commit_with(
+        &mut self,
+        version: Option<&ResourceVersion>,
+        tell: &mut dyn FnMut(Delta<K>),
+    ) -> Replaced {
+        let staged = std::mem::take(&mut self.staged);
+        self.graves.clear();
+        let mut replaced = Replaced::default();
+        let open = Arc::clone(&self.open);
+        let mut content = open.0.content();
+        let state = content.scopes.entry(self.scope.clone()).or_default();
+        let first = !state.synced && self.scope == Scope::All;
+        // Another version of the collection, even an older one: the list is what there is.
+        *state = ScopeState { version: version.cloned(), synced: true };
+        if first && content.objects.is_empty() {
+            // A million steps would be a second copy of the map: whoever follows walks through the root instead.
+            for entry in &staged {
+                content.index(&Step::Added(entry.0.clone()));
+            }
+            replaced.added = staged.len();
+            content.objects = staged.clone();
+            open.0.publish(&mut content, News::first());
+            drop(content);
+            staged.iter().for_each(|entry| tell(Delta::Added(entry.0.clone())));
+            return replaced;
+        }
+        let steps: Arc<[_]> = replace_in(&mut content, &self.scope, &staged, &mut replaced).into();
+        open.0.publish(&mut content, News::steps(Arc::clone(&steps)));
+        drop(content);
+        steps.iter().for_each(|step| tell(step.delta()));
+        replaced
+    }
+
+    /// How many changes were dropped since they would have taken an object back to an earlier revision (K8).
+    #[must_use]
+    pub fn regressions(&self) -> u64 {
+        self.regressions
+    }
+
+    fn upsert(&mut self, objects: &mut Objects<K>, new: Object<K>, steps: &mut Vec<Step<K>>) {
+        let entry = Entry(new.clone());
+        let Some(Entry(old)) = objects.get(&entry.key()) else {
+            if self.graves.holds(new.meta()) {
+                self.regressions += 1;
+                return;
+            }
+            objects.insert(entry);
+            return steps.push(Step::Added(new));
+        };
+        match Revision::of(new.meta(), old.meta()) {
+            Revision::Same => {}
+            Revision::Earlier => self.regressions += 1,
+            Revision::Later => {
+                let old = old.clone();
+                objects.insert(entry);
+                steps.push(Step::Updated { old, new });
+            }
+            Revision::Reborn => {
+                let held = old.clone();
+                objects.insert(entry);
+                steps.push(Step::vanished(held));
+                steps.push(Step::Added(new));
+            }
+        }
+    }
+
+    fn delete(&mut self, objects: &mut Objects<K>, last: Object<K>, steps: &mut Vec<Step<K>>) {
+        let entry = Entry(last);
+        let Some(Entry(held)) = objects.get(&entry.key()) else { return };
+        if !Revision::is_ended_by(entry.0.meta(), held.meta()) {
+            self.regressions += 1;
+            return;
+        }
+        self.graves.bury(entry.0.meta().clone());
+        let held = held.clone();
+        objects.remove(&entry.key());
+        steps.push(if is_another_object(&held, &entry.0) {
+            Step::vanished(held)
+        } else {
+            Step::Deleted { held, last: entry.0, final_state_unknown: false }
+        });
+    }
+
+    fn stage_one(&mut self, held: &Objects<K>, change: Change<K>) {
+        match change {
+            Change::Upsert(new) => {
+                let entry = Entry(new);
+                let staged = self.staged.get(&entry.key());
+                if staged.is_some_and(|s| Revision::of(entry.0.meta(), s.0.meta()) == Revision::Earlier) {
+                    return;
+                }
+                // The same revision is the same object: it is shared, and causes nothing later.
+                let held = held.get(&entry.key()).filter(|held| self.is_same(&held.0, &entry.0)).cloned();
+                self.staged.insert(held.unwrap_or(entry));
+            }
+            Change::Delete(last) => {
+                let entry = Entry(last);
+                let staged = self.staged.get(&entry.key());
+                if staged.is_some_and(|s| Revision::is_ended_by(entry.0.meta(), s.0.meta())) {
+                    self.staged.remove(&entry.key());
+                }
+            }
+        }
+    }
+
+    fn is_same(&self, held: &Object<K>, new: &Object<K>) -> bool {
+        held.same_revision(new) && (self.history == History::Same || held.json() == new.json())
+    }
+
+    fn advance(&self, content: &mut Content<K>, version: Option<&ResourceVersion>) {
+        if let Some(version) = version {
+            content.scopes.entry(self.scope.clone()).or_default().version = Some(version.clone());
+        }
+    }
+
+    /// An object of another namespace would be outside of every later replacement of this one: a ghost.
+    fn check(&self, changes: &[Change<K>]) -> Result<(), StoreError> {
+        let Scope::Namespace(namespace) = &self.scope else { return Ok(()) };
+        for change in changes {
+            let (Change::Upsert(object) | Change::Delete(object)) = change;
+            if object.namespace() != Some(namespace) {
+                return Err(StoreError::new(format!("{} is not in namespace {namespace}", object.key())));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes `staged` the content of a scope, and tells what that changed: deletions first (CT-7).
+fn replace_in<K>(
+    content: &mut Content<K>,
+    scope: &Scope,
+    staged: &Objects<K>,
+    replaced: &mut Replaced,
+) -> Vec<Step<K>> {
+    let old = content.objects.clone();
+    let (mut gone, mut there) = (Vec::new(), Vec::new());
+    for (was, is) in pairs(within(&old, scope), staged.iter()) {
+        match (was, is) {
+            (Some(was), Some(is)) if was.ptr_eq(is) => replaced.unchanged += 1,
+            (Some(was), Some(is)) if !is_another_object(was, is) => {
+                replaced.updated += 1;
+                there.push(Step::Updated { old: was.clone(), new: is.clone() });
+            }
+            (was, is) => {
+                if let Some(was) = was {
+                    replaced.deleted += 1;
+                    gone.push(Step::vanished(was.clone()));
+                }
+                if let Some(is) = is {
+                    replaced.added += 1;
+                    there.push(Step::Added(is.clone()));
+                }
+            }
+        }
+    }
+    gone.append(&mut there);
+    match scope {
+        Scope::All => content.objects = staged.clone(),
+        Scope::Namespace(_) => gone.iter().for_each(|step| match step {
+            Step::Added(new) | Step::Updated { new, .. } => {
+                content.objects.insert(Entry(new.clone()));
+            }
+            Step::Deleted { held, .. } => {
+                content.objects.remove(&Entry(held.clone()).key());
+            }
+        }),
+    }
+    gone.iter().for_each(|step| content.index(step));
+    gone
+}
+
+/// The part of the content that belongs to a scope.
+fn within<'a, K>(objects: &'a Objects<K>, scope: &'a Scope) -> Box<dyn Iterator<Item = &'a Entry<K>> + 'a> {
+    match scope {
+        Scope::All => Box::new(objects.iter()),
+        Scope::Namespace(namespace) => Box::new(in_namespace(objects, namespace)),
+    }
+}
+
+/// The objects of a namespace, ordered by name.
+pub(super) fn in_namespace<'a, K>(
+    objects: &'a Objects<K>,
+    namespace: &'a str,
+) -> impl Iterator<Item = &'a Entry<K>> {
+    let first = KeyRef { namespace: Some(namespace), name: "" };
+    let from = objects.range((Bound::Included(first), Bound::Unbounded));
+    from.take_while(move |entry| entry.0.namespace() == Some(namespace))
+}
+
+/// Same name, other uid.
+fn is_another_object<K>(a: &Object<K>, b: &Object<K>) -> bool {
+    !a.uid().is_empty() && !b.uid().is_empty() && a.uid() != b.uid()
+}
+
+impl<K: 'static> Store<K> for CacheWriter<K> {
+    fn apply(
+        &mut self,
+        changes: Vec<Change<K>>,
+        version: Option<&ResourceVersion>,
+    ) -> Result<(), StoreError> {
+        self.check(&changes)?;
+        self.apply_with(changes, version, &mut |_| {});
+        Ok(())
+    }
+
+    fn begin_replace(&mut self, history: History) {
+        self.history = history;
+        self.staged = Objects::new();
+    }
+
+    fn stage(&mut self, changes: Vec<Change<K>>) -> Result<(), StoreError> {
+        self.check(&changes)?;
+        // Only this writer changes its part, so what is published is what is held.
+        let root = self.open.0.root.load_full();
+        changes.into_iter().for_each(|change| self.stage_one(&root.objects, change));
+        Ok(())
+    }
+
+    fn commit_replace(&mut self, version: Option<&ResourceVersion>) -> Result<(), StoreError> {
+        self.commit_with(version, &mut |_| {});
+        Ok(())
+    }
+
+    fn abandon_replace(&mut self) {
+        self.staged = Objects::new();
+    }
+
+    fn object_count(&self) -> Option<usize> {
+        let root = self.open.0.root.load();
+        Some(match &self.scope {
+            Scope::All => root.objects.len(),
+            Scope::Namespace(namespace) => in_namespace(&root.objects, namespace).count(),
+        })
+    }
+
+    fn bookmark(&mut self, version: &ResourceVersion) {
+        let open = Arc::clone(&self.open);
+        let mut content = open.0.content();
+        self.advance(&mut content, Some(version));
+        open.0.publish(&mut content, News::bookmark());
+    }
+
+    fn resync(&mut self) -> Result<(), StoreError> {
+        let open = Arc::clone(&self.open);
+        open.0.publish(&mut open.0.content(), News::resync());
+        Ok(())
+    }
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.open.0.hub().poll_room(cx)
+    }
+}
+
+impl<K> std::fmt::Debug for CacheWriter<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CacheWriter").field("scope", &self.scope).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+#[path = "cache_tests.rs"]
+mod tests;

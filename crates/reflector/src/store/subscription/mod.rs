@@ -85,7 +85,6 @@ impl<K> Cache<K> {
     /// assert!(changes.next().await.is_none());
     /// # Ok(()) }
     /// ```
-    #[must_use]
     pub fn subscribe(&self) -> Subscription<K> {
         self.subscription().subscribe()
     }
@@ -149,7 +148,6 @@ impl<K> Subscribe<K> {
     }
 
     /// Begins. From here on nothing is missed.
-    #[must_use]
     pub fn subscribe(self) -> Subscription<K> {
         let mut hub = self.shared.hub();
         let root = self.shared.root.load_full();

@@ -1,7 +1,7 @@
 //! The queue of one subscriber: the writer pushes, the subscriber pops, and neither waits for the other.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
 };
@@ -13,7 +13,7 @@ use super::{
     policy::{Policy, ShortLived, WhenFull},
     walk::Walk,
 };
-use crate::{Object, ResourceVersion};
+use crate::{Object, ObjectKey, ResourceVersion};
 
 /// Steps wait as they came until somebody looks at them, or until there are so many.
 const UNSORTED_MAX: usize = 1024;
@@ -56,12 +56,19 @@ struct State<K> {
     synced: bool,
     /// The first and the latest bookmark, each told when everything before its ticket has been taken.
     bookmarks: VecDeque<(u64, ResourceVersion)>,
-    /// Delivered once everything before its ticket has been taken, and before everything after it.
-    resync: Option<(u64, Walk<K>)>,
+    resync: Option<Resync<K>>,
     ended: Option<Ended>,
     waker: Option<Waker>,
     /// Writers that wait for room.
     writers: Vec<Waker>,
+}
+
+/// A resync under way: delivered once everything before its ticket has been taken, and before everything after it.
+struct Resync<K> {
+    at: u64,
+    walk: Walk<K>,
+    /// What had something in line when the walk began, so that the subscriber knows it in another state, or not at all.
+    skip: HashSet<ObjectKey>,
 }
 
 impl<K> Queue<K> {
@@ -148,10 +155,13 @@ impl<K> Queue<K> {
         if !state.synced || state.resync.is_some() {
             return None;
         }
-        // While merging, objects with something in line are skipped (DF-4), so nothing need be waited for.
-        let merging = matches!(self.options.policy, Policy::Merge(_));
-        let ticket = if merging { 0 } else { state.line.next_ticket() };
-        state.resync = Some((ticket, Walk::new(Arc::clone(root), self.options.namespace.clone())));
+        let walk = Walk::new(Arc::clone(root), self.options.namespace.clone());
+        state.resync = Some(if state.line.is_merging() {
+            // Objects with something in line are skipped (DF-4), so nothing need be waited for.
+            Resync { at: 0, walk, skip: state.line.keys() }
+        } else {
+            Resync { at: state.line.next_ticket(), walk, skip: HashSet::new() }
+        });
         state.waker.take()
     }
 
@@ -239,11 +249,12 @@ impl<K> Queue<K> {
         }
         match when_full {
             WhenFull::Merge => {
-                state.line.start_merging();
                 // What comes later may now be delivered earlier; from here on what is in line is skipped instead.
-                if let Some((at, _)) = &mut state.resync {
-                    *at = 0;
+                if let Some(resync) = &mut state.resync {
+                    resync.at = 0;
+                    resync.skip.extend(state.line.keys());
                 }
+                state.line.start_merging();
             }
             WhenFull::End => {
                 state.line = Line::new(false, ShortLived::Deliver);
@@ -277,11 +288,11 @@ impl<K> State<K> {
         if self.bookmarks.front().is_some_and(|(at, _)| *at <= served) {
             return self.bookmarks.pop_front().map(|(_, version)| Item::Bookmark(version));
         }
-        if let Some((at, walk)) = &mut self.resync
+        if let Some(Resync { at, walk, skip }) = &mut self.resync
             && *at <= served
         {
             let line = &self.line;
-            match walk.find(|object| !line.has(object.key())) {
+            match walk.find(|object| !skip.contains(object.key()) && !line.has(object.key())) {
                 Some(object) => return Some(Item::Resync(object)),
                 None => self.resync = None,
             }

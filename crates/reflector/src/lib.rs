@@ -50,6 +50,7 @@ mod metrics;
 mod object;
 pub mod protocol;
 mod reflector;
+pub mod selector;
 pub mod source;
 pub mod store;
 mod version;
@@ -58,6 +59,7 @@ pub mod wire;
 pub use driver::Control;
 pub use object::{DecodeError, Object, ObjectKey, ObjectMeta};
 pub use reflector::{Builder, Handle, NotReady, Reflector};
+pub use selector::{FieldSelector, LabelSelector};
 #[cfg(feature = "kube")]
 pub use source::{KubeListWatch, kube_client};
 pub use store::{Cache, Change, Delta, Store, StoreError};

@@ -89,14 +89,15 @@ impl LabelSelector {
     /// # Errors
     ///
     /// [`RequirementError`] for the first label or expression that cannot be.
-    pub fn from_match<K, V, L, E>(
+    pub fn from_match<K, V, L, O, E>(
         labels: impl IntoIterator<Item = (K, V)>,
-        expressions: impl IntoIterator<Item = (L, L, E)>,
+        expressions: impl IntoIterator<Item = (L, O, E)>,
     ) -> Result<Self, RequirementError>
     where
         K: AsRef<str>,
         V: AsRef<str>,
         L: AsRef<str>,
+        O: AsRef<str>,
         E: IntoIterator<Item: AsRef<str>>,
     {
         let equal =

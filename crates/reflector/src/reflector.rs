@@ -11,6 +11,7 @@ use crate::{
     metrics::Metrics,
     protocol::{BackoffOptions, ErrorReport, InitialRead, Machine, Options, Phase, Status},
     source::ListWatch,
+    transform::{Chain, Transform},
 };
 
 /// A reflector that runs: a [`Cache`] that follows a collection, and a handle on its task.
@@ -236,6 +237,7 @@ pub struct Builder<K, L> {
     options: Options,
     on_error: ErrorHandler,
     resync_if: ResyncPredicate,
+    transforms: Chain<K>,
     seed: Option<u64>,
     kind: std::marker::PhantomData<fn() -> K>,
 }
@@ -247,6 +249,7 @@ impl<K: Send + 'static, L: ListWatch<K>> Builder<K, L> {
             options: Options::default(),
             on_error: Box::new(|_| Control::Continue),
             resync_if: Box::new(|| true),
+            transforms: Chain::default(),
             seed: None,
             kind: std::marker::PhantomData,
         }
@@ -340,6 +343,20 @@ impl<K: Send + 'static, L: ListWatch<K>> Builder<K, L> {
         self
     }
 
+    /// Changes every object before anything is kept of it; see [`transform`](crate::transform). Called again, it adds a
+    /// transform after those before.
+    ///
+    /// ```
+    /// # use reflector::{Reflector, KubeListWatch, transform::Trim};
+    /// # fn example(source: KubeListWatch<k8s_openapi::api::core::v1::Pod>) {
+    /// let builder = Reflector::builder(source).transform(Trim::new().managed_fields().last_applied());
+    /// # }
+    /// ```
+    pub fn transform(mut self, transform: impl Transform<K>) -> Self {
+        self.transforms.push(transform);
+        self
+    }
+
     /// The seed of the jitter; random by default. For tests that must run the same way twice.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
@@ -376,6 +393,7 @@ impl<K: Send + 'static, L: ListWatch<K>> Builder<K, L> {
             machine,
             on_error: self.on_error,
             resync_if: self.resync_if,
+            transforms: self.transforms,
             status,
             metrics: Metrics::new(&target),
             started,

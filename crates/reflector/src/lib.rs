@@ -50,14 +50,17 @@ mod metrics;
 mod object;
 pub mod protocol;
 mod reflector;
+pub mod selector;
 pub mod source;
 pub mod store;
+pub mod transform;
 mod version;
 pub mod wire;
 
 pub use driver::Control;
-pub use object::{DecodeError, Object, ObjectKey, ObjectMeta};
+pub use object::{DecodeCause, DecodeError, Object, ObjectKey, ObjectMeta};
 pub use reflector::{Builder, Handle, NotReady, Reflector};
+pub use selector::{FieldSelector, LabelSelector};
 #[cfg(feature = "kube")]
 pub use source::{KubeListWatch, kube_client};
 pub use store::{Cache, Change, Delta, Event, Index, IndexBy, Policy, Store, StoreError, Subscription};

@@ -6,6 +6,7 @@ mod cache;
 mod graves;
 mod index;
 mod root;
+mod select;
 mod snapshot;
 mod staging;
 mod step;

@@ -24,7 +24,6 @@ pub(super) struct Root<K> {
 pub(super) struct PublishedIndex {
     pub(super) id: IndexId,
     /// The label that it is an index of, so that selectors can use it.
-    #[expect(dead_code, reason = "selectors come next")]
     pub(super) label: Option<Arc<str>>,
     pub(super) postings: Arc<dyn Any + Send + Sync>,
 }

@@ -22,7 +22,7 @@ use std::{
 use futures::Stream;
 
 use super::{Cache, root::Shared};
-use crate::Object;
+use crate::{FieldSelector, LabelSelector, Object};
 
 pub use event::Event;
 use event::Filter;
@@ -125,6 +125,16 @@ impl<K> Subscribe<K> {
     pub fn filter(mut self, wants: impl Fn(&Object<K>) -> bool + Send + Sync + 'static) -> Self {
         self.filter.predicates.push(Box::new(wants));
         self
+    }
+
+    /// Only objects that a label selector selects. See [`filter`](Self::filter).
+    pub fn labels(self, selector: LabelSelector) -> Self {
+        self.filter(move |object| selector.matches(object.meta()))
+    }
+
+    /// Only objects that a field selector selects. See [`filter`](Self::filter).
+    pub fn fields(self, selector: FieldSelector) -> Self {
+        self.filter(move |object| selector.matches(object))
     }
 
     /// Only updates where this part of the object has changed; with several, where any has. Objects that are added

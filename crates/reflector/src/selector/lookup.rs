@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_path_leads_to_the_text_of_a_value() {
-        let body = br#" { "a" : {"b":"x\ty", "n":1.50e1, "t":true, "z":null, "o":{}, "l":["b"]}, "\u0062":"b", "a b":"c" } "#;
+        let body = br#" { "a" : {"b":"x\ty", "n":1.50e1, "t":true, "z":null, "o":{}, "l":["b"]}, "\u0062":"b", "c":{"d":"e"} } "#;
         let table = [
             ("a.b", text("x\ty")),
             ("a.n", text("1.50e1")),
@@ -94,6 +94,8 @@ mod tests {
             ("a.b.c", Found::Missing),
             ("n", Found::Missing),
             ("a.o.x", Found::Missing),
+            // Found in the wrong place if the search stays as deep as it was in `a`.
+            ("a.d", Found::Missing),
         ];
         for (path, expected) in table {
             assert_eq!(find(body, path), expected, "{path}");
@@ -148,8 +150,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_found_is_what_decoding_finds(inner in body(), path in "[a-c](\\.[a-c]){0,3}", pretty: bool) {
-            let body = serde_json::json!({"a": inner, "b": 5, "c": inner});
+        fn what_is_found_is_what_decoding_finds(
+            members in [body(), body(), body()], path in "[a-c](\\.[a-c]){0,3}", pretty: bool,
+        ) {
+            let body = serde_json::json!({"a": members[0], "b": members[1], "c": members[2]});
             let json = if pretty { serde_json::to_vec_pretty(&body) } else { serde_json::to_vec(&body) }.unwrap();
             let found = match find(&json, &path) {
                 Found::Missing => "missing".to_owned(),

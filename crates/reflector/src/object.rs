@@ -218,6 +218,11 @@ impl<K> Object<K> {
         self.version().is_some() && self.version() == other.version() && self.uid() == other.uid()
     }
 
+    /// Whether its body is that of the server, and not what stands for one that could not be transformed.
+    pub(crate) fn is_usable(&self) -> bool {
+        matches!(self.inner.body, Body::Json(_))
+    }
+
     /// Where it is in memory: no other revision that is held at the same time is there.
     pub(crate) fn address(&self) -> usize {
         Arc::as_ptr(&self.inner).addr()

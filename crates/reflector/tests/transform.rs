@@ -112,6 +112,26 @@ async fn lists_and_events_and_relists_are_transformed_once() {
     letters.stop().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_failed_for_a_moment_is_made_good_by_the_next_list() {
+    let (source, mut server) = scripted();
+    let failing = std::sync::atomic::AtomicBool::new(true);
+    let once = move |object: Object<Json>| match failing.swap(false, std::sync::atomic::Ordering::Relaxed) {
+        true => Err(TransformError::new("not now")),
+        false => Ok(object),
+    };
+    let letters = Reflector::builder(source).streaming(false).transform(once).start();
+    server.list().await.page(&[secret("a", "5")], "7", None);
+    let stream = server.watch().await.open();
+    assert!(letters.cache().get(Some("ns"), "a").unwrap().get().is_err());
+    let body = br#"{"kind":"Status","status":"Failure","reason":"Expired","message":"too old","code":410}"#;
+    stream.send(vec![WatchEvent::Error(Box::new(Status::from_body(410, None, body)))]);
+    server.list().await.page(&[secret("a", "5")], "20", None);
+    let _unanswered = server.watch().await;
+    assert!(letters.cache().get(Some("ns"), "a").unwrap().get().is_ok());
+    letters.stop().await;
+}
+
 /// Sends the bodies of what it is told.
 struct Bodies(mpsc::Sender<String>, tokio::sync::mpsc::UnboundedSender<()>);
 

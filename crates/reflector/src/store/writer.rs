@@ -299,7 +299,10 @@ impl<K> CacheWriter<K> {
     }
 
     fn is_same(&self, held: &Object<K>, new: &Object<K>) -> bool {
-        held.same_revision(new) && (self.history == History::Same || held.json() == new.json())
+        // A transform that failed for a moment is made good by the next list.
+        held.same_revision(new)
+            && held.is_usable() == new.is_usable()
+            && (self.history == History::Same || held.json() == new.json())
     }
 
     fn advance(&self, content: &mut Content<K>, version: Option<&ResourceVersion>) {

@@ -53,6 +53,7 @@ mod reflector;
 pub mod selector;
 pub mod source;
 pub mod store;
+mod sync;
 pub mod transform;
 mod version;
 pub mod wire;

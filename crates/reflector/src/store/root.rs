@@ -2,7 +2,7 @@
 
 use std::{
     any::Any,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, PoisonError},
 };
 
 use arc_swap::ArcSwap;
@@ -10,7 +10,10 @@ use imbl::OrdMap;
 use tokio::sync::watch;
 
 use super::{index::IndexId, staging::Objects, subscription::Hub, writer::Content};
-use crate::ResourceVersion;
+use crate::{
+    ResourceVersion,
+    sync::{Mutex, MutexGuard},
+};
 
 /// The content at one moment. Never changes once it is published.
 pub(super) struct Root<K> {

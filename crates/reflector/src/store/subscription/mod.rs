@@ -284,3 +284,6 @@ impl<K> fmt::Debug for LagMeter<K> {
         f.debug_struct("LagMeter").field("lag", &self.lag()).finish()
     }
 }
+
+#[cfg(all(test, feature = "shuttle"))]
+mod shuttle_tests;

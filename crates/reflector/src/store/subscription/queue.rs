@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashSet, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, PoisonError},
     task::{Context, Poll, Waker},
 };
 
@@ -13,7 +13,10 @@ use super::{
     policy::{Policy, ShortLived, WhenFull},
     walk::Walk,
 };
-use crate::{Object, ObjectKey, ResourceVersion};
+use crate::{
+    Object, ObjectKey, ResourceVersion,
+    sync::{Mutex, MutexGuard},
+};
 
 /// Steps wait as they came until somebody looks at them, or until there are so many.
 const UNSORTED_MAX: usize = 1024;

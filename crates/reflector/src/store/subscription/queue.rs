@@ -179,7 +179,7 @@ impl<K> Queue<K> {
     pub(super) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
         let Policy::Block { bound } = self.options.policy else { return Poll::Ready(()) };
         let mut state = self.state();
-        if state.ended.is_some() || state.waiting() < bound {
+        if state.ended.is_some() || state.waiting() < bound.max(1) {
             return Poll::Ready(());
         }
         if !state.writers.iter().any(|waker| waker.will_wake(cx.waker())) {
@@ -212,7 +212,8 @@ impl<K> Queue<K> {
                 drop(old);
                 return Poll::Pending;
             }
-            let room = matches!(self.options.policy, Policy::Block { bound } if state.waiting() < bound);
+            let room =
+                matches!(self.options.policy, Policy::Block { bound } if state.waiting() < bound.max(1));
             (item, if room { std::mem::take(&mut state.writers) } else { Vec::new() })
         };
         writers.into_iter().for_each(Waker::wake);

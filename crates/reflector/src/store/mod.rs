@@ -3,12 +3,14 @@
 //! A [`Store`] takes what the protocol decides: changes, whole replacements, bookmarks. [`Cache`] is the one in memory.
 
 mod cache;
+mod fifo;
 mod graves;
 mod staging;
 
 use crate::{Object, ResourceVersion, protocol::History};
 
 pub use cache::{Cache, CacheWriter, Iter, Snapshot};
+pub use fifo::{Compress, DeltaFifo, DeltaFifoOptions, DeltaFifoWriter, Deltas, FifoDelta, Popped};
 
 /// One change of one object.
 #[derive(Clone, Debug)]

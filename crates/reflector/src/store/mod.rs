@@ -6,11 +6,13 @@ mod cache;
 mod fifo;
 mod graves;
 mod staging;
+mod ttl;
 
 use crate::{Object, ResourceVersion, protocol::History};
 
 pub use cache::{Cache, CacheWriter, Iter, Snapshot};
 pub use fifo::{Compress, DeltaFifo, DeltaFifoOptions, DeltaFifoWriter, Deltas, FifoDelta, Popped};
+pub use ttl::{TtlStore, TtlWriter};
 
 /// One change of one object.
 #[derive(Clone, Debug)]

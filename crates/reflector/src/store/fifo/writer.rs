@@ -13,7 +13,7 @@ use crate::{
 ///
 /// What is known is always changed before a change is queued (CT-7).
 pub struct DeltaFifoWriter<K> {
-    shared: Arc<Shared<K>>,
+    pub(super) shared: Arc<Shared<K>>,
     known: Cache<K>,
     writer: CacheWriter<K>,
     deliver_unchanged: bool,

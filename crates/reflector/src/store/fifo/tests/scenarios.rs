@@ -334,6 +334,9 @@ fn nothing_is_queued_for_nobody() {
     assert_eq!(clone.len(), 1);
     assert!(!clone.is_closed());
     drop(clone);
+    let waiting = |rig: &Rig| rig.writer.shared.change(|queue| queue.len());
+    assert_eq!(waiting(&rig), 0);
     // The writer is not refused, and the guard that is left does no harm.
     rig.run("put a:5; list c:7; resync; finish");
+    assert_eq!(waiting(&rig), 0);
 }

@@ -8,6 +8,7 @@
 //! | a copy of a Kubernetes resource | [`KubeListWatch`] and [`Reflector`] |
 //! | to read it | [`Cache`], [`store::Snapshot`], [`Object`] |
 //! | to know how it is | [`Reflector::ready`], [`Reflector::status`], [`Reflector::staleness`] |
+//! | to see every change from a known version on, once | [`watch::RetryWatcher`], [`watch::until`] |
 //! | a store of your own | [`Store`] |
 //! | a source of your own | [`source::ListWatch`] |
 //! | the protocol without tokio, for a simulator or another runtime | [`protocol::Machine`] |
@@ -53,6 +54,7 @@ mod reflector;
 pub mod source;
 pub mod store;
 mod version;
+pub mod watch;
 pub mod wire;
 
 pub use driver::Control;

@@ -61,14 +61,19 @@ fn status(code: u16, reason: &str, message: &str, retry_after: Option<u32>) -> W
     WatchEvent::Error(Box::new(status))
 }
 
+/// What is waited for must come; in virtual time, so that a test that needs it fails at once.
+async fn in_time<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(3600), what).await.expect("it never came")
+}
+
 async fn event(items: &mut UnboundedReceiver<Item>) -> String {
-    items.recv().await.expect("the watch has ended").unwrap().to_string()
+    in_time(items.recv()).await.expect("the watch has ended").unwrap().to_string()
 }
 
 /// The error that ends the watch: nothing comes after it, and nothing is asked for.
 async fn end(items: &mut UnboundedReceiver<Item>, server: &mut Server) -> RetryWatchError {
-    let error = items.recv().await.expect("the watch has ended without an error").unwrap_err();
-    assert!(items.recv().await.is_none(), "something came after {error}");
+    let error = in_time(items.recv()).await.expect("the watch has ended without an error").unwrap_err();
+    assert!(in_time(items.recv()).await.is_none(), "something came after {error}");
     assert!(server.try_next().is_none());
     error
 }
@@ -257,7 +262,7 @@ async fn an_error_in_the_stream_resumes_the_watch() {
         let stream = server.watch().await.open();
         stream.send(vec![added("a", "2"), error, added("never", "3")]);
         assert_eq!(event(&mut items).await, "ADDED ns/a at version 2", "{said}");
-        let request = server.watch().await;
+        let request = in_time(server.watch()).await;
         assert_eq!(request.options.version, Some(rv("2")), "{said}");
         request.open().send(vec![added("b", "3")]);
         assert_eq!(event(&mut items).await, "ADDED ns/b at version 3", "{said}");
@@ -431,7 +436,7 @@ async fn a_dead_connection_does_not_hang_for_ever() {
     stream.send(vec![added("a", "2")]);
     event(&mut items).await;
     let before = Instant::now();
-    stream.closed().await;
+    in_time(stream.closed()).await;
     let silence = before.elapsed();
     let expected = life + Duration::from_secs(30);
     assert!(silence >= expected && silence < expected + Duration::from_secs(1), "{silence:?} {expected:?}");
@@ -461,14 +466,20 @@ async fn the_error_handler_sees_every_failure_and_may_end_the_watch() {
 #[tokio::test(start_paused = true)]
 async fn an_event_ends_the_row_of_failures() {
     let (builder, mut server) = builder("1");
-    let mut items = read(builder.on_error(|report| {
-        assert_eq!(report.attempt, 1);
+    let (sender, mut attempts) = mpsc::unbounded_channel();
+    let mut items = read(builder.on_error(move |report| {
+        sender.send(report.attempt).unwrap();
         Control::Continue
     }));
     for version in ["2", "3", "4"] {
         server.watch().await.refuse(Failure::transport("reset"));
-        server.watch().await.open().send(vec![added("a", version)]);
+        let stream = server.watch().await.open();
+        stream.send(vec![added("a", version)]);
         assert_eq!(event(&mut items).await, format!("ADDED ns/a at version {version}"));
+        stream.fail(Failure::transport("reset"));
+        let seen = [in_time(attempts.recv()).await, in_time(attempts.recv()).await];
+        // The refusal before the event is the second one of its row, but for the first.
+        assert_eq!(seen, if version == "2" { [Some(1), Some(1)] } else { [Some(2), Some(1)] });
     }
 }
 

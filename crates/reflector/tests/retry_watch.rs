@@ -524,7 +524,7 @@ async fn conditions_are_met_in_turn() {
 async fn one_event_may_meet_two_conditions() {
     let mut watch = playing(vec![added("a", "2"), added("b", "3")]);
     let conditions = [at_least(2), at_least(1), at_least(2)];
-    let event = until(&mut watch, None, conditions).await.unwrap().unwrap();
+    let event = in_time(until(&mut watch, None, conditions)).await.unwrap().unwrap();
     assert_eq!(event.to_string(), "ADDED ns/a at version 2");
 }
 

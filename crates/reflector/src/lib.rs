@@ -8,6 +8,8 @@
 //! | a copy of a Kubernetes resource | [`KubeListWatch`] and [`Reflector`] |
 //! | to read it | [`Cache`], [`store::Snapshot`], [`Object`] |
 //! | to know how it is | [`Reflector::ready`], [`Reflector::status`], [`Reflector::staleness`] |
+//! | to see every change from a known version on, once | [`watch::RetryWatcher`], [`watch::until`] |
+//! | probes for Kubernetes | [`health::Health`] |
 //! | a store of your own | [`Store`] |
 //! | a source of your own | [`source::ListWatch`] |
 //! | the protocol without tokio, for a simulator or another runtime | [`protocol::Machine`] |
@@ -37,6 +39,7 @@
 //! # Features
 //!
 //! - `kube` (default): [`KubeListWatch`], over `kube::Client`. TLS is the choice of whoever depends on kube.
+//! - `axum`: `health::Health::router`, the probes as an `axum::Router`.
 //!
 //! The layout and its promises are described in `docs/architecture.md` of the repository.
 
@@ -46,6 +49,7 @@
 struct Readme;
 
 mod driver;
+pub mod health;
 mod metrics;
 mod object;
 pub mod protocol;
@@ -56,6 +60,7 @@ pub mod store;
 mod sync;
 pub mod transform;
 mod version;
+pub mod watch;
 pub mod wire;
 
 pub use driver::Control;

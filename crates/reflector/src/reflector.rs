@@ -15,6 +15,7 @@ use tracing::Instrument;
 use crate::{
     Cache, Index, IndexBy, Store,
     driver::{Control, Driver, ErrorHandler, Main, ResyncPredicate, Second},
+    health::Monitor,
     metrics::Metrics,
     protocol::{BackoffOptions, ErrorReport, InitialRead, Machine, Options, Phase, Status},
     source::ListWatch,
@@ -97,6 +98,12 @@ impl<K: Send + 'static> Reflector<K> {
         self.handle.staleness()
     }
 
+    /// See [`Handle::monitor`].
+    #[must_use]
+    pub fn monitor(&self) -> Monitor {
+        self.handle.monitor()
+    }
+
     /// See [`Handle::stop`]. The cache stays readable.
     pub async fn stop(self) -> Cache<K> {
         self.handle.stop().await;
@@ -112,6 +119,7 @@ impl<K> fmt::Debug for Reflector<K> {
 
 /// A handle on the task of a reflector.
 pub struct Handle {
+    target: Arc<str>,
     status: watch::Receiver<Status>,
     stop: watch::Sender<bool>,
     /// `None` once it has been joined.
@@ -191,6 +199,23 @@ impl Handle {
     #[must_use]
     pub fn staleness(&self) -> Option<Duration> {
         self.status.borrow().last_proof.map(|proof| self.uptime().saturating_sub(proof))
+    }
+
+    /// What is reflected, as the source describes it.
+    #[must_use]
+    pub fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// What can be asked about the reflector without keeping it alive, for a [`Health`](crate::health::Health).
+    #[must_use]
+    pub fn monitor(&self) -> Monitor {
+        Monitor {
+            target: Arc::clone(&self.target),
+            status: self.status.clone(),
+            stop: self.stop.subscribe(),
+            started: self.started,
+        }
     }
 
     /// Ends the reflector and waits until its task has ended. No request is open after that, and nothing is written to
@@ -465,7 +490,7 @@ impl<K: Send + 'static, L: ListWatch<K>> Settings<K, L> {
         };
         let span = tracing::info_span!("reflector", resource = %target);
         let task = tokio::spawn(driver.run(stopped).instrument(span));
-        Handle { status: shown, stop, task: Some(task), started }
+        Handle { target: target.into(), status: shown, stop, task: Some(task), started }
     }
 }
 

@@ -269,7 +269,9 @@ impl<K> CacheWriter<K> {
         self.graves.bury(entry.0.meta().clone());
         let held = held.clone();
         objects.remove(&entry.key());
-        steps.push(if is_another_object(&held, &entry.0) {
+        // A deletion that could not be read has no uid, and a body that says nothing.
+        let unread = entry.0.uid().is_empty() && !held.uid().is_empty();
+        steps.push(if unread || is_another_object(&held, &entry.0) {
             Step::vanished(held)
         } else {
             Step::Deleted { held, last: entry.0, final_state_unknown: false }

@@ -374,6 +374,7 @@ fn a_namespace_at_a_time_is_synced_when_all_are() {
     replace(&mut ns, vec![add("a", 1)]);
     assert_eq!(told(&mut all), "=a@1");
     apply(&mut ns, vec![add("b", 2)]);
+    assert_eq!((ns.object_count(), zz.object_count()), (Some(2), Some(0)));
     let mut late = cache.subscribe();
     assert_eq!(told(&mut late), "=a@1 =b@2");
     replace(&mut zz, vec![]);

@@ -93,6 +93,8 @@ pub struct CacheWriter<K> {
     history: History,
     /// What was deleted since the last replacement.
     graves: Graves,
+    /// How many objects of its scope there are; counting them would take a walk.
+    held: usize,
     regressions: u64,
 }
 
@@ -149,17 +151,19 @@ impl<K> std::fmt::Debug for NamespaceWriters<K> {
 
 impl<K> CacheWriter<K> {
     fn new(open: Arc<Open<K>>, scope: Scope) -> Self {
-        {
+        let held = {
             let mut content = open.0.content();
             content.scopes.insert(scope.clone(), ScopeState::default());
             open.0.publish(&mut content, News::none());
-        }
+            within(&content.objects, &scope).count()
+        };
         Self {
             open,
             scope,
             staged: Objects::new(),
             history: History::Same,
             graves: Graves::default(),
+            held,
             regressions: 0,
         }
     }
@@ -183,6 +187,13 @@ impl<K> CacheWriter<K> {
             }
             steps[before..].iter().for_each(|step| content.index(step));
         }
+        for step in &steps {
+            match step {
+                Step::Added(_) => self.held += 1,
+                Step::Updated { .. } => {}
+                Step::Deleted { .. } => self.held = self.held.saturating_sub(1),
+            }
+        }
         self.advance(&mut content, version);
         let steps: Arc<[_]> = steps.into();
         open.0.publish(&mut content, News::steps(Arc::clone(&steps)));
@@ -199,6 +210,7 @@ impl<K> CacheWriter<K> {
         tell: &mut dyn FnMut(Delta<K>),
     ) -> Replaced {
         let staged = std::mem::take(&mut self.staged);
+        self.held = staged.len();
         self.graves.clear();
         let mut replaced = Replaced::default();
         let open = Arc::clone(&self.open);
@@ -427,11 +439,7 @@ impl<K: 'static> Store<K> for CacheWriter<K> {
     }
 
     fn object_count(&self) -> Option<usize> {
-        let root = self.open.0.root.load();
-        Some(match &self.scope {
-            Scope::All => root.objects.len(),
-            Scope::Namespace(namespace) => in_namespace(&root.objects, namespace).count(),
-        })
+        Some(self.held)
     }
 
     fn bookmark(&mut self, version: &ResourceVersion) {

@@ -64,7 +64,7 @@ pub mod watch;
 pub mod wire;
 
 pub use driver::Control;
-pub use object::{DecodeCause, DecodeError, Object, ObjectKey, ObjectMeta};
+pub use object::{DecodeCause, DecodeError, InvalidKey, Object, ObjectKey, ObjectMeta};
 pub use reflector::{Builder, Handle, NotReady, Reflector};
 pub use selector::{FieldSelector, LabelSelector};
 #[cfg(feature = "kube")]

@@ -5,10 +5,10 @@ mod support;
 
 use std::time::Duration;
 
-use futures::FutureExt;
+use futures::{FutureExt, StreamExt};
 use reflector::{
-    Reflector, ResourceVersion,
-    protocol::Failure,
+    Change, Event, Policy, Reflector, ResourceVersion, Store,
+    protocol::{Failure, History},
     store::{DeltaFifo, DeltaFifoOptions, FifoDelta, Popped, TtlStore},
     wire::WatchEvent,
 };
@@ -107,4 +107,22 @@ async fn a_store_with_a_time_to_live_is_filled_by_a_reflector() {
     assert_eq!(store.keys().iter().map(|key| key.name().to_owned()).collect::<Vec<_>>(), ["b"]);
     assert_eq!(store.version(), ResourceVersion::new("9"));
     handle.stop().await;
+}
+
+/// What is known is a cache like any other: its subscribers hear of resyncs, and may hold up the reflector.
+#[tokio::test]
+async fn subscribers_of_what_a_queue_knows_are_served() {
+    let (fifo, mut writer) = DeltaFifo::new(DeltaFifoOptions::default());
+    let blocking = fifo.known().subscription().policy(Policy::Block { bound: 1 }).resyncs();
+    let mut blocking = blocking.subscribe();
+    writer.begin_replace(History::Same);
+    writer.commit_replace(None).unwrap();
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    writer.apply(vec![Change::Upsert(object("a", "u", "2"))], None).unwrap();
+    assert!(writer.poll_ready(&mut cx).is_pending());
+    assert!(matches!(blocking.next().await, Some(Event::Synced)));
+    assert!(matches!(blocking.next().await, Some(Event::Added { .. })));
+    assert!(writer.poll_ready(&mut cx).is_ready());
+    writer.resync().unwrap();
+    assert!(matches!(blocking.next().await, Some(Event::Resync(_))));
 }

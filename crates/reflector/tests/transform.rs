@@ -8,9 +8,10 @@ use std::{
     time::Duration,
 };
 
+use futures::StreamExt;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use reflector::{
-    Change, DecodeCause, Object, Reflector, ResourceVersion, Store, StoreError,
+    Change, DecodeCause, Event, Object, Reflector, ResourceVersion, Store, StoreError,
     protocol::History,
     transform::{self, Transform, TransformError, Trim},
     wire::{Status, WatchEvent},
@@ -112,23 +113,57 @@ async fn lists_and_events_and_relists_are_transformed_once() {
     letters.stop().await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn what_failed_for_a_moment_is_made_good_by_the_next_list() {
+/// A source of one object whose transform fails the times that `fails` says, with the first list played.
+async fn failing_at_times(fails: fn(usize) -> bool) -> (Reflector<Json>, Server, Stream) {
     let (source, mut server) = scripted();
-    let failing = std::sync::atomic::AtomicBool::new(true);
-    let once = move |object: Object<Json>| match failing.swap(false, std::sync::atomic::Ordering::Relaxed) {
-        true => Err(TransformError::new("not now")),
-        false => Ok(object),
+    let calls = std::sync::atomic::AtomicUsize::new(0);
+    let transform = move |object: Object<Json>| {
+        let fail = fails(calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+        if fail { Err(TransformError::new("not now")) } else { Ok(object) }
     };
-    let letters = Reflector::builder(source).streaming(false).transform(once).start();
+    let letters = Reflector::builder(source).streaming(false).transform(transform).start();
     server.list().await.page(&[secret("a", "5")], "7", None);
     let stream = server.watch().await.open();
-    assert!(letters.cache().get(Some("ns"), "a").unwrap().get().is_err());
+    (letters, server, stream)
+}
+
+/// Lists the object once more, in the same revision.
+async fn relist(server: &mut Server, stream: &Stream) {
     let body = br#"{"kind":"Status","status":"Failure","reason":"Expired","message":"too old","code":410}"#;
     stream.send(vec![WatchEvent::Error(Box::new(Status::from_body(410, None, body)))]);
     server.list().await.page(&[secret("a", "5")], "20", None);
     let _unanswered = server.watch().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_failed_for_a_moment_is_made_good_by_the_next_list() {
+    let (letters, mut server, stream) = failing_at_times(|call| call == 0).await;
+    assert!(letters.cache().get(Some("ns"), "a").unwrap().get().is_err());
+    relist(&mut server, &stream).await;
     assert!(letters.cache().get(Some("ns"), "a").unwrap().get().is_ok());
+    letters.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_for_a_moment_does_no_harm_to_what_is_held() {
+    let (letters, mut server, stream) = failing_at_times(|call| call == 1).await;
+    relist(&mut server, &stream).await;
+    assert!(letters.cache().get(Some("ns"), "a").unwrap().get().is_ok());
+    letters.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_cannot_be_transformed_tells_what_was_held() {
+    let (letters, _server, stream) = failing_at_times(|call| call == 1).await;
+    let mut events = letters.cache().subscribe();
+    stream.send(vec![WatchEvent::Deleted(secret("a", "9"))]);
+    while let Some(event) = events.next().await {
+        if let Event::Deleted { last, final_state_unknown } = event {
+            assert!(final_state_unknown && last.get().is_ok());
+            break;
+        }
+    }
+    assert!(letters.cache().is_empty());
     letters.stop().await;
 }
 

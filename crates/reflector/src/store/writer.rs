@@ -281,8 +281,9 @@ impl<K> CacheWriter<K> {
         self.graves.bury(entry.0.meta().clone());
         let held = held.clone();
         objects.remove(&entry.key());
-        // A deletion that could not be read has no uid, and a body that says nothing.
-        let unread = entry.0.uid().is_empty() && !held.uid().is_empty();
+        // A deletion that could not be read or transformed says less than what is held.
+        let unread =
+            entry.0.uid().is_empty() && !held.uid().is_empty() || held.is_usable() && !entry.0.is_usable();
         steps.push(if unread || is_another_object(&held, &entry.0) {
             Step::vanished(held)
         } else {
@@ -313,9 +314,9 @@ impl<K> CacheWriter<K> {
     }
 
     fn is_same(&self, held: &Object<K>, new: &Object<K>) -> bool {
-        // A transform that failed for a moment is made good by the next list.
+        // A transform that failed for a moment is made good by the next list, and does no harm to a good body.
         held.same_revision(new)
-            && held.is_usable() == new.is_usable()
+            && held.is_usable() >= new.is_usable()
             && (self.history == History::Same || held.json() == new.json())
     }
 

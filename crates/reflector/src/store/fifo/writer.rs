@@ -1,6 +1,10 @@
 //! The side that is written to.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 use super::{FifoDelta, consumer::Shared, queue::Queue};
 use crate::{
@@ -97,7 +101,12 @@ impl<K: 'static> Store<K> for DeltaFifoWriter<K> {
     fn resync(&mut self) -> Result<(), StoreError> {
         let known = self.known.snapshot();
         self.shared.change(|queue| known.iter().for_each(|object| queue.resync(object)));
-        Ok(())
+        self.writer.resync()
+    }
+
+    /// Subscribers of what is known may hold up the reflector.
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.writer.poll_ready(cx)
     }
 }
 

@@ -6,6 +6,7 @@
 //! | you want | take |
 //! |---|---|
 //! | a copy of a Kubernetes resource | [`KubeListWatch`] and [`Reflector`] |
+//! | a copy of some namespaces, each with its own watch | [`NamespacedReflector`] |
 //! | to read it | [`Cache`], [`store::Snapshot`], [`Object`] |
 //! | to know how it is | [`Reflector::ready`], [`Reflector::status`], [`Reflector::staleness`] |
 //! | a store of your own | [`Store`] |
@@ -47,6 +48,7 @@ struct Readme;
 
 mod driver;
 mod metrics;
+mod namespaces;
 mod object;
 pub mod protocol;
 mod reflector;
@@ -56,6 +58,7 @@ mod version;
 pub mod wire;
 
 pub use driver::Control;
+pub use namespaces::{NamespaceNotReady, NamespacedBuilder, NamespacedReflector, NotAllReady};
 pub use object::{DecodeError, Object, ObjectKey, ObjectMeta};
 pub use reflector::{Builder, Handle, NotReady, Reflector};
 #[cfg(feature = "kube")]

@@ -9,6 +9,7 @@
 //! | a copy of some namespaces, each with its own watch | [`NamespacedReflector`] |
 //! | to read it | [`Cache`], [`store::Snapshot`], [`Object`] |
 //! | to know how it is | [`Reflector::ready`], [`Reflector::status`], [`Reflector::staleness`] |
+//! | controllers of kube's runtime on it | `kube_runtime`, with the feature of that name |
 //! | a store of your own | [`Store`] |
 //! | a source of your own | [`source::ListWatch`] |
 //! | the protocol without tokio, for a simulator or another runtime | [`protocol::Machine`] |
@@ -38,6 +39,8 @@
 //! # Features
 //!
 //! - `kube` (default): [`KubeListWatch`], over `kube::Client`. TLS is the choice of whoever depends on kube.
+//! - `kube-runtime`: controllers of kube's runtime on a reflector. Switches `kube/unstable-runtime` on, since that is
+//!   where kube keeps `Controller::for_stream`.
 //!
 //! The layout and its promises are described in `docs/architecture.md` of the repository.
 
@@ -47,6 +50,8 @@
 struct Readme;
 
 mod driver;
+#[cfg(feature = "kube-runtime")]
+pub mod kube_runtime;
 mod metrics;
 mod namespaces;
 mod object;

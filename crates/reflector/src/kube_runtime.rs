@@ -172,7 +172,6 @@ where
 ///
 /// The subscription must be a new one: of what has been read from it before, nothing is told. The stream never gives an
 /// error. What it leaves out is described [above](self#objects-that-do-not-decode).
-#[must_use]
 pub fn events<K>(subscription: Subscription<K>) -> Events<K> {
     Events { subscription, told: BTreeSet::new(), initial: None }
 }

@@ -10,6 +10,8 @@
 //! | to read it | [`Cache`], [`store::Snapshot`], [`Object`] |
 //! | to know how it is | [`Reflector::ready`], [`Reflector::status`], [`Reflector::staleness`] |
 //! | controllers of kube's runtime on it | `kube_runtime`, with the feature of that name |
+//! | to see every change from a known version on, once | [`watch::RetryWatcher`], [`watch::until`] |
+//! | probes for Kubernetes | [`health::Health`] |
 //! | a store of your own | [`Store`] |
 //! | a source of your own | [`source::ListWatch`] |
 //! | the protocol without tokio, for a simulator or another runtime | [`protocol::Machine`] |
@@ -41,6 +43,7 @@
 //! - `kube` (default): [`KubeListWatch`], over `kube::Client`. TLS is the choice of whoever depends on kube.
 //! - `kube-runtime`: controllers of kube's runtime on a reflector. Switches `kube/unstable-runtime` on, since that is
 //!   where kube keeps `Controller::for_stream`.
+//! - `axum`: `health::Health::router`, the probes as an `axum::Router`.
 //!
 //! The layout and its promises are described in `docs/architecture.md` of the repository.
 
@@ -50,6 +53,7 @@
 struct Readme;
 
 mod driver;
+pub mod health;
 #[cfg(feature = "kube-runtime")]
 pub mod kube_runtime;
 mod metrics;
@@ -57,15 +61,20 @@ mod namespaces;
 mod object;
 pub mod protocol;
 mod reflector;
+pub mod selector;
 pub mod source;
 pub mod store;
+mod sync;
+pub mod transform;
 mod version;
+pub mod watch;
 pub mod wire;
 
 pub use driver::Control;
 pub use namespaces::{NamespaceNotReady, NamespacedBuilder, NamespacedReflector, NotAllReady};
-pub use object::{DecodeError, Object, ObjectKey, ObjectMeta};
+pub use object::{DecodeCause, DecodeError, Object, ObjectKey, ObjectMeta};
 pub use reflector::{Builder, Handle, NotReady, Reflector};
+pub use selector::{FieldSelector, LabelSelector};
 #[cfg(feature = "kube")]
 pub use source::{KubeListWatch, kube_client};
 pub use store::{Cache, Change, Delta, Event, Index, IndexBy, Policy, Store, StoreError, Subscription};

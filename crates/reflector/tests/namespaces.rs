@@ -149,6 +149,7 @@ async fn every_namespace_has_its_own_version_and_status() {
     let events: Vec<_> = letters.statuses().values().map(|status| status.counts.events).collect();
     assert_eq!(events, [1, 0]);
     assert!(letters.status("c").is_none() && letters.uptime_of("c").is_none());
+    assert_eq!(letters.monitor("a").unwrap().target(), "letters in namespace a");
     letters.stop().await;
 }
 

@@ -35,6 +35,7 @@ use tokio::{runtime, sync::watch};
 
 use crate::{
     Cache, Handle,
+    health::Monitor,
     protocol::Status,
     reflector::{Until, wait},
     source::ListWatch,
@@ -290,6 +291,13 @@ impl<K> NamespacedReflector<K> {
     #[must_use]
     pub fn watch_status(&self, namespace: &str) -> Option<watch::Receiver<Status>> {
         self.of(namespace, Handle::watch_status)
+    }
+
+    /// What can be asked about the reflector of a namespace without keeping it alive, for a
+    /// [`Health`](crate::health::Health).
+    #[must_use]
+    pub fn monitor(&self, namespace: &str) -> Option<Monitor> {
+        self.of(namespace, Handle::monitor)
     }
 
     /// How long a namespace has been reflected.

@@ -334,6 +334,33 @@ async fn an_object_of_another_namespace_is_refused() {
     letters.stop().await;
 }
 
+/// Each namespace has a period of its own, and they pass at the same time: every object is told once per period.
+#[tokio::test(start_paused = true)]
+async fn a_resync_of_a_namespace_tells_its_own_objects() {
+    let (builder, mut servers) = letters();
+    let builder = builder.configure(|namespace, builder| {
+        builder.resync_every(Duration::from_secs(if namespace == "a" { 10 } else { 20 }))
+    });
+    let letters = builder.start(["a", "b"]);
+    let (mut a, mut b) = (servers.take("a"), servers.take("b"));
+    let _of_a = a.sync(&[letter("a", "x", "5"), letter("a", "y", "5")], "10").await;
+    let _of_b = b.sync(&[letter("b", "x", "5")], "10").await;
+    letters.ready().await.unwrap();
+    let mut all = letters.cache().subscription().resyncs().subscribe();
+    let mut of_b = letters.cache().subscription().resyncs().namespace("b").subscribe();
+    assert_eq!((told(&mut all).len(), told(&mut of_b).len()), (4, 2));
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    assert_eq!(told(&mut all), ["=a/x", "=a/y"]);
+    assert_eq!(told(&mut of_b), [""; 0]);
+    // Both periods pass before anybody looks: none of the two is lost.
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let mut both = told(&mut all);
+    both.sort();
+    assert_eq!(both, ["=a/x", "=a/y", "=b/x"]);
+    assert_eq!(told(&mut of_b), ["=b/x"]);
+    letters.stop().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn each_reflector_is_configured_by_its_namespace() {
     let (builder, mut servers) = letters();

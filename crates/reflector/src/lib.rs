@@ -6,8 +6,10 @@
 //! | you want | take |
 //! |---|---|
 //! | a copy of a Kubernetes resource | [`KubeListWatch`] and [`Reflector`] |
+//! | a copy of some namespaces, each with its own watch | [`NamespacedReflector`] |
 //! | to read it | [`Cache`], [`store::Snapshot`], [`Object`] |
 //! | to know how it is | [`Reflector::ready`], [`Reflector::status`], [`Reflector::staleness`] |
+//! | controllers of kube's runtime on it | `kube_runtime`, with the feature of that name |
 //! | to see every change from a known version on, once | [`watch::RetryWatcher`], [`watch::until`] |
 //! | probes for Kubernetes | [`health::Health`] |
 //! | a store of your own | [`Store`] |
@@ -39,6 +41,8 @@
 //! # Features
 //!
 //! - `kube` (default): [`KubeListWatch`], over `kube::Client`. TLS is the choice of whoever depends on kube.
+//! - `kube-runtime`: controllers of kube's runtime on a reflector. Switches `kube/unstable-runtime` on, since that is
+//!   where kube keeps `Controller::for_stream`.
 //! - `axum`: `health::Health::router`, the probes as an `axum::Router`.
 //!
 //! The layout and its promises are described in `docs/architecture.md` of the repository.
@@ -50,7 +54,10 @@ struct Readme;
 
 mod driver;
 pub mod health;
+#[cfg(feature = "kube-runtime")]
+pub mod kube_runtime;
 mod metrics;
+mod namespaces;
 mod object;
 pub mod protocol;
 mod reflector;
@@ -65,6 +72,7 @@ pub mod wire;
 
 pub use driver::Control;
 pub use object::{DecodeCause, DecodeError, InvalidKey, Object, ObjectKey, ObjectMeta};
+pub use namespaces::{NamespaceNotReady, NamespacedBuilder, NamespacedReflector, NotAllReady};
 pub use reflector::{Builder, Handle, NotReady, Reflector};
 pub use selector::{FieldSelector, LabelSelector};
 #[cfg(feature = "kube")]

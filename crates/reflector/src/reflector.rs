@@ -3,8 +3,11 @@
 use std::{
     collections::hash_map::RandomState,
     fmt,
+    future::poll_fn,
     hash::{BuildHasher, Hash},
+    pin::Pin,
     sync::Arc,
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -139,11 +142,7 @@ impl Handle {
     /// [`NotReady::Blocked`] with the cause: no permission, no such resource, bad credentials, a request that the
     /// server will never take. [`NotReady::Stopped`] if the reflector has ended before.
     pub async fn ready(&self) -> Result<(), NotReady> {
-        self.wait(|status| match &status.blocked {
-            Some(cause) if !status.synced => Some(Err(NotReady::Blocked(Box::new(cause.clone())))),
-            _ => status.synced.then_some(Ok(())),
-        })
-        .await
+        wait(self.watch_status(), Until::Ready).await
     }
 
     /// Waits until the store has held the whole collection, whatever happens on the way.
@@ -152,24 +151,7 @@ impl Handle {
     ///
     /// [`NotReady::Stopped`] if the reflector has ended before.
     pub async fn synced(&self) -> Result<(), NotReady> {
-        self.wait(|status| status.synced.then_some(Ok(()))).await
-    }
-
-    async fn wait(&self, decided: impl Fn(&Status) -> Option<Result<(), NotReady>>) -> Result<(), NotReady> {
-        let mut status = self.status.clone();
-        loop {
-            let seen = status.borrow_and_update().clone();
-            let stopped = seen.phase == Phase::Stopped;
-            // One that has ended goes on trying nothing, whatever stood in its way.
-            if let Some(result) = decided(&seen)
-                && (result.is_ok() || !stopped)
-            {
-                return result;
-            }
-            if stopped || status.changed().await.is_err() {
-                return Err(NotReady::Stopped(seen.last_error.map(Box::new)));
-            }
-        }
+        wait(self.watch_status(), Until::Synced).await
     }
 
     /// What is going on. Times in it are since the start, see [`uptime`](Self::uptime).
@@ -221,12 +203,23 @@ impl Handle {
     /// Ends the reflector and waits until its task has ended. No request is open after that, and nothing is written to
     /// the store.
     pub async fn stop(mut self) {
+        self.tell_to_stop();
+        poll_fn(|cx| self.poll_stopped(cx)).await;
+    }
+
+    /// Asks it to end, and does not wait.
+    pub(crate) fn tell_to_stop(&self) {
         self.stop.send_replace(true);
-        if let Some(task) = self.task.take()
-            && let Err(error) = task.await
-            && error.is_panic()
-        {
-            std::panic::resume_unwind(error.into_panic());
+    }
+
+    /// Whether its task has ended. A panic of the task is passed on.
+    pub(crate) fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(task) = &mut self.task else { return Poll::Ready(()) };
+        let ended = ready!(Pin::new(task).poll(cx));
+        self.task = None;
+        match ended {
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            _ => Poll::Ready(()),
         }
     }
 
@@ -248,6 +241,35 @@ impl Drop for Handle {
 impl fmt::Debug for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Handle").field("status", &*self.status.borrow()).finish_non_exhaustive()
+    }
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Until {
+    /// See [`Handle::ready`].
+    Ready,
+    /// See [`Handle::synced`].
+    Synced,
+}
+
+/// Waits for a reflector, of which it needs nothing but the status.
+pub(crate) async fn wait(mut status: watch::Receiver<Status>, until: Until) -> Result<(), NotReady> {
+    loop {
+        let seen = status.borrow_and_update().clone();
+        if seen.synced {
+            return Ok(());
+        }
+        // One that has ended goes on trying nothing, whatever stood in its way.
+        if seen.phase == Phase::Stopped {
+            return Err(NotReady::Stopped(seen.last_error.map(Box::new)));
+        }
+        if let (Until::Ready, Some(cause)) = (until, seen.blocked) {
+            return Err(NotReady::Blocked(Box::new(cause)));
+        }
+        if status.changed().await.is_err() {
+            return Err(NotReady::Stopped(seen.last_error.map(Box::new)));
+        }
     }
 }
 

@@ -452,7 +452,11 @@ impl<K: 'static> Store<K> for CacheWriter<K> {
 
     fn resync(&mut self) -> Result<(), StoreError> {
         let open = Arc::clone(&self.open);
-        open.0.publish(&mut open.0.content(), News::resync());
+        let namespace = match &self.scope {
+            Scope::All => None,
+            Scope::Namespace(namespace) => Some(&**namespace),
+        };
+        open.0.publish(&mut open.0.content(), News::resync(namespace));
         Ok(())
     }
 

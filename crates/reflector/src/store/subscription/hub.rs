@@ -17,13 +17,13 @@ pub(in super::super) struct News<K> {
     kind: Kind,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Steps,
     /// Everything is new, and was not spelled out in steps.
     First,
     Bookmark,
-    Resync,
+    /// Of one namespace, or of all.
+    Resync(Option<Arc<str>>),
 }
 
 impl<K> News<K> {
@@ -43,8 +43,8 @@ impl<K> News<K> {
         Self::of(Kind::Bookmark)
     }
 
-    pub(in super::super) fn resync() -> Self {
-        Self::of(Kind::Resync)
+    pub(in super::super) fn resync(namespace: Option<&str>) -> Self {
+        Self::of(Kind::Resync(namespace.map(Into::into)))
     }
 
     pub(in super::super) fn steps(steps: Arc<[Step<K>]>) -> Self {
@@ -74,13 +74,13 @@ impl<K> Hub<K> {
         let News { steps, kind } = news;
         let mut awake = Vec::new();
         for queue in &self.queues {
-            awake.extend(match kind {
+            awake.extend(match &kind {
                 Kind::Steps if steps.is_empty() => None,
                 Kind::Steps => queue.push_steps(&steps),
                 Kind::First => queue.push_first(root),
                 Kind::Bookmark => root.version().and_then(|version| queue.push_bookmark(version)),
-                Kind::Resync if queue.wants_resyncs() => queue.push_resync(root),
-                Kind::Resync => None,
+                Kind::Resync(of) if queue.wants_resyncs() => queue.push_resync(root, of.as_ref()),
+                Kind::Resync(_) => None,
             });
             if now_synced {
                 awake.extend(queue.push_synced());

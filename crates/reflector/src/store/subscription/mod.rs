@@ -221,7 +221,7 @@ impl<K> Subscription<K> {
     pub fn resync(&self) {
         let hub = self.shared.hub();
         let root = self.shared.root.load_full();
-        let waker = self.queue.push_resync(&root);
+        let waker = self.queue.push_resync(&root, None);
         drop(hub);
         waker.into_iter().for_each(std::task::Waker::wake);
     }

@@ -59,7 +59,8 @@ struct State<K> {
     synced: bool,
     /// The first and the latest bookmark, each told when everything before its ticket has been taken.
     bookmarks: VecDeque<(u64, ResourceVersion)>,
-    resync: Option<Resync<K>>,
+    /// One after the other.
+    resyncs: VecDeque<Resync<K>>,
     ended: Option<Ended>,
     waker: Option<Waker>,
     /// Writers that wait for room.
@@ -88,7 +89,7 @@ impl<K> Queue<K> {
             synced_at: synced.then_some(0),
             synced: false,
             bookmarks: VecDeque::new(),
-            resync: None,
+            resyncs: VecDeque::new(),
             ended: ended.then_some(Ended::Stopped),
             waker: None,
             writers: Vec::new(),
@@ -151,20 +152,25 @@ impl<K> Queue<K> {
         self.options.resyncs
     }
 
-    /// Everything that the subscriber knows is to be told again. Nothing is, while it does not know everything yet.
-    pub(super) fn push_resync(&self, root: &Arc<Root<K>>) -> Option<Waker> {
+    /// What the subscriber knows, of one namespace or of all, is to be told again. Nothing is, while it does not know
+    /// everything yet, or while the same is being told.
+    pub(super) fn push_resync(&self, root: &Arc<Root<K>>, of: Option<&Arc<str>>) -> Option<Waker> {
         let mut state = self.state();
         self.sort(&mut state);
-        if !state.synced || state.resync.is_some() {
+        let own = self.options.namespace.as_ref();
+        let foreign = own.is_some() && of.is_some() && own != of;
+        let namespace = own.or(of).cloned();
+        if !state.synced || foreign || state.resyncs.iter().any(|resync| resync.walk.covers(&namespace)) {
             return None;
         }
-        let walk = Walk::new(Arc::clone(root), self.options.namespace.clone());
-        state.resync = Some(if state.line.is_merging() {
+        let walk = Walk::new(Arc::clone(root), namespace);
+        let resync = if state.line.is_merging() {
             // Objects with something in line are skipped (DF-4), so nothing need be waited for.
             Resync { at: 0, walk, skip: state.line.keys() }
         } else {
             Resync { at: state.line.next_ticket(), walk, skip: HashSet::new() }
-        });
+        };
+        state.resyncs.push_back(resync);
         state.waker.take()
     }
 
@@ -254,7 +260,7 @@ impl<K> Queue<K> {
         match when_full {
             WhenFull::Merge => {
                 // What comes later may now be delivered earlier; from here on what is in line is skipped instead.
-                if let Some(resync) = &mut state.resync {
+                for resync in &mut state.resyncs {
                     resync.at = 0;
                     resync.skip.extend(state.line.keys());
                 }
@@ -263,7 +269,7 @@ impl<K> Queue<K> {
             WhenFull::End => {
                 state.line = Line::new(false, ShortLived::Deliver);
                 state.present = None;
-                state.resync = None;
+                state.resyncs.clear();
                 state.bookmarks.clear();
                 state.synced_at = None;
                 state.ended = Some(Ended::Lagged);
@@ -292,13 +298,13 @@ impl<K> State<K> {
         if self.bookmarks.front().is_some_and(|(at, _)| *at <= served) {
             return self.bookmarks.pop_front().map(|(_, version)| Item::Bookmark(version));
         }
-        if let Some(Resync { at, walk, skip }) = &mut self.resync
+        while let Some(Resync { at, walk, skip }) = self.resyncs.front_mut()
             && *at <= served
         {
             let line = &self.line;
             match walk.find(|object| !skip.contains(object.key()) && !line.has(object.key())) {
                 Some(object) => return Some(Item::Resync(object)),
-                None => self.resync = None,
+                None => _ = self.resyncs.pop_front(),
             }
         }
         let pending = self.line.pop()?;

@@ -25,6 +25,11 @@ impl<K> Walk<K> {
         Self { root, namespace, next: VecDeque::new(), last: None, done: false }
     }
 
+    /// Whether all of a namespace, or all of everything, is in it.
+    pub(super) fn covers(&self, namespace: &Option<Arc<str>>) -> bool {
+        self.namespace.is_none() || self.namespace == *namespace
+    }
+
     /// How many objects are to come at the most.
     pub(super) fn len_max(&self) -> usize {
         if self.done { self.next.len() } else { self.root.objects.len() }

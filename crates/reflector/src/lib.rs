@@ -6,6 +6,8 @@
 //! | you want | take |
 //! |---|---|
 //! | a copy of a Kubernetes resource | [`KubeListWatch`] and [`Reflector`] |
+//! | to be called for every change | [`SharedInformer`], [`informer::EventHandler`] |
+//! | informers of many collections | [`InformerFactory`] |
 //! | to read it | [`Cache`], [`store::Snapshot`], [`Object`] |
 //! | to know how it is | [`Reflector::ready`], [`Reflector::status`], [`Reflector::staleness`] |
 //! | a store of your own | [`Store`] |
@@ -46,6 +48,7 @@
 struct Readme;
 
 mod driver;
+pub mod informer;
 mod metrics;
 mod object;
 pub mod protocol;
@@ -56,6 +59,7 @@ mod version;
 pub mod wire;
 
 pub use driver::Control;
+pub use informer::{EventHandler, InformerFactory, Registration, SharedInformer};
 pub use object::{DecodeError, Object, ObjectKey, ObjectMeta};
 pub use reflector::{Builder, Handle, NotReady, Reflector};
 #[cfg(feature = "kube")]

@@ -17,7 +17,7 @@ use crate::{
     driver::{Control, Driver, ErrorHandler, Main, ResyncPredicate, Second},
     metrics::Metrics,
     protocol::{BackoffOptions, ErrorReport, InitialRead, Machine, Options, Phase, Status},
-    source::ListWatch,
+    source::{ListWatch, Selection},
     store::CacheWriter,
 };
 
@@ -96,6 +96,10 @@ impl<K: Send + 'static> Reflector<K> {
         self.handle.staleness()
     }
 
+    pub(crate) fn into_handle(self) -> Handle {
+        self.handle
+    }
+
     /// See [`Handle::stop`]. The cache stays readable.
     pub async fn stop(self) -> Cache<K> {
         self.handle.stop().await;
@@ -130,11 +134,7 @@ impl Handle {
     /// [`NotReady::Blocked`] with the cause: no permission, no such resource, bad credentials, a request that the
     /// server will never take. [`NotReady::Stopped`] if the reflector has ended before.
     pub async fn ready(&self) -> Result<(), NotReady> {
-        self.wait(|status| match &status.blocked {
-            Some(cause) if !status.synced => Some(Err(NotReady::Blocked(Box::new(cause.clone())))),
-            _ => status.synced.then_some(Ok(())),
-        })
-        .await
+        until_ready(self.status.clone()).await
     }
 
     /// Waits until the store has held the whole collection, whatever happens on the way.
@@ -143,24 +143,7 @@ impl Handle {
     ///
     /// [`NotReady::Stopped`] if the reflector has ended before.
     pub async fn synced(&self) -> Result<(), NotReady> {
-        self.wait(|status| status.synced.then_some(Ok(()))).await
-    }
-
-    async fn wait(&self, decided: impl Fn(&Status) -> Option<Result<(), NotReady>>) -> Result<(), NotReady> {
-        let mut status = self.status.clone();
-        loop {
-            let seen = status.borrow_and_update().clone();
-            let stopped = seen.phase == Phase::Stopped;
-            // One that has ended goes on trying nothing, whatever stood in its way.
-            if let Some(result) = decided(&seen)
-                && (result.is_ok() || !stopped)
-            {
-                return result;
-            }
-            if stopped || status.changed().await.is_err() {
-                return Err(NotReady::Stopped(seen.last_error.map(Box::new)));
-            }
-        }
+        until_synced(self.status.clone()).await
     }
 
     /// What is going on. Times in it are since the start, see [`uptime`](Self::uptime).
@@ -211,6 +194,39 @@ impl Handle {
     }
 }
 
+/// See [`Handle::ready`].
+pub(crate) async fn until_ready(status: watch::Receiver<Status>) -> Result<(), NotReady> {
+    until(status, |status| match &status.blocked {
+        Some(cause) if !status.synced => Some(Err(NotReady::Blocked(Box::new(cause.clone())))),
+        _ => status.synced.then_some(Ok(())),
+    })
+    .await
+}
+
+/// See [`Handle::synced`].
+pub(crate) async fn until_synced(status: watch::Receiver<Status>) -> Result<(), NotReady> {
+    until(status, |status| status.synced.then_some(Ok(()))).await
+}
+
+async fn until(
+    mut status: watch::Receiver<Status>,
+    decided: impl Fn(&Status) -> Option<Result<(), NotReady>>,
+) -> Result<(), NotReady> {
+    loop {
+        let seen = status.borrow_and_update().clone();
+        let stopped = seen.phase == Phase::Stopped;
+        // One that has ended goes on trying nothing, whatever stood in its way.
+        if let Some(result) = decided(&seen)
+            && (result.is_ok() || !stopped)
+        {
+            return result;
+        }
+        if stopped || status.changed().await.is_err() {
+            return Err(NotReady::Stopped(seen.last_error.map(Box::new)));
+        }
+    }
+}
+
 impl Drop for Handle {
     fn drop(&mut self) {
         if let Some(task) = &self.task {
@@ -241,6 +257,7 @@ pub enum NotReady {
 #[must_use = "nothing happens before `start`"]
 pub struct Builder<K, L> {
     source: L,
+    name: Option<String>,
     cache: Cache<K>,
     writer: CacheWriter<K>,
     options: Options,
@@ -254,6 +271,7 @@ impl<K: Send + 'static, L: ListWatch<K>> Builder<K, L> {
         let (cache, writer) = Cache::new();
         Self {
             source,
+            name: None,
             cache,
             writer,
             options: Options::default(),
@@ -261,6 +279,23 @@ impl<K: Send + 'static, L: ListWatch<K>> Builder<K, L> {
             resync_if: Box::new(|| true),
             seed: None,
         }
+    }
+
+    /// What the collection is called in messages, and in the label `resource` of metrics. Default: what the source
+    /// [describes](ListWatch::describe) itself as. Two reflectors of one name share their metrics.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// What it is called now.
+    pub(crate) fn target(&self) -> String {
+        self.name.clone().unwrap_or_else(|| self.source.describe())
+    }
+
+    /// Which part of the collection is wanted.
+    pub(crate) fn selection(&self) -> &Selection {
+        &self.options.selection
     }
 
     /// Only objects that this label selector selects: `app=web,tier in (a,b)`. Objects that leave the selection are
@@ -323,6 +358,12 @@ impl<K: Send + 'static, L: ListWatch<K>> Builder<K, L> {
     /// Tells the store to resync at this interval, at least one second. Default: never.
     pub fn resync_every(mut self, interval: Duration) -> Self {
         self.options.resync_every = Some(interval);
+        self
+    }
+
+    /// Like [`resync_every`](Self::resync_every), where nothing else was said.
+    pub(crate) fn default_resync(mut self, interval: Duration) -> Self {
+        self.options.resync_every.get_or_insert(interval);
         self
     }
 
@@ -403,8 +444,8 @@ impl<K: Send + 'static, L: ListWatch<K>> Builder<K, L> {
     ///
     /// Outside of a tokio runtime.
     pub fn start(self) -> Reflector<K> {
-        let Self { cache, writer, source, options, on_error, resync_if, seed } = self;
-        let handle = Start { source, options, on_error, resync_if, seed }.with(writer);
+        let Self { cache, writer, source, name, options, on_error, resync_if, seed } = self;
+        let handle = Start { source, name, options, on_error, resync_if, seed }.with(writer);
         Reflector { cache, handle }
     }
 
@@ -414,14 +455,15 @@ impl<K: Send + 'static, L: ListWatch<K>> Builder<K, L> {
     ///
     /// Outside of a tokio runtime.
     pub fn start_with<S: Store<K>>(self, store: S) -> Handle {
-        let Self { source, options, on_error, resync_if, seed, .. } = self;
-        Start { source, options, on_error, resync_if, seed }.with(store)
+        let Self { source, name, options, on_error, resync_if, seed, .. } = self;
+        Start { source, name, options, on_error, resync_if, seed }.with(store)
     }
 }
 
 /// Everything but the store.
 struct Start<L> {
     source: L,
+    name: Option<String>,
     options: Options,
     on_error: ErrorHandler,
     resync_if: ResyncPredicate,
@@ -433,7 +475,7 @@ impl<L> Start<L> {
     where
         L: ListWatch<K>,
     {
-        let target = self.source.describe();
+        let target = self.name.take().unwrap_or_else(|| self.source.describe());
         self.options.target = target.as_str().into();
         let seed = self.seed.unwrap_or_else(|| RandomState::new().hash_one(0));
         let machine = Machine::new(self.options, seed);

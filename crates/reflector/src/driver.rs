@@ -24,6 +24,7 @@ use crate::{
         CheckResult, Disposition, ErrorReport, EventKind, Failure, Machine, Order, Phase, Status, Time,
     },
     source::{ListOptions, ListPart, ListStream, ListWatch, WatchOptions, WatchStream, refused},
+    transform::Chain,
     wire::{EventType, InvalidObject, ListItem, ListMeta, WatchEvent},
 };
 
@@ -48,6 +49,7 @@ pub(crate) struct Driver<K, L, S> {
     pub(crate) resync_if: ResyncPredicate,
     pub(crate) status: watch::Sender<Status>,
     pub(crate) metrics: Metrics,
+    pub(crate) transforms: Chain<K>,
     /// The origin of the machine's time.
     pub(crate) started: Instant,
     pub(crate) main: Main<K>,
@@ -278,12 +280,17 @@ where
         let mut changes = Vec::with_capacity(items.len());
         for item in items {
             match item {
-                ListItem::Object(object) => changes.push(Change::Upsert(object)),
+                ListItem::Object(object) => changes.push(Change::Upsert(self.transform(object))),
                 ListItem::Invalid(invalid) => self.invalid(now, &invalid),
             }
         }
         let staged = self.store.stage(changes);
         self.check_store(now, staged);
+    }
+
+    /// What came from the server, as it is to be kept (ST-4, Q-4): before anything else sees it, and once.
+    fn transform(&self, object: Object<K>) -> Object<K> {
+        self.transforms.apply(object, &self.metrics)
     }
 
     fn end_page(&mut self, now: Time, end: ListMeta) {
@@ -297,9 +304,9 @@ where
         let mut batch = Batch { disposition: Disposition::Drop, changes: Vec::new() };
         for event in events {
             let (kind, change) = match event {
-                WatchEvent::Added(object) => (EventKind::Added, Change::Upsert(object)),
-                WatchEvent::Modified(object) => (EventKind::Modified, Change::Upsert(object)),
-                WatchEvent::Deleted(object) => (EventKind::Deleted, Change::Delete(object)),
+                WatchEvent::Added(object) => (EventKind::Added, Change::Upsert(self.transform(object))),
+                WatchEvent::Modified(object) => (EventKind::Modified, Change::Upsert(self.transform(object))),
+                WatchEvent::Deleted(object) => (EventKind::Deleted, Change::Delete(self.transform(object))),
                 other => {
                     self.flush(now, &mut batch);
                     self.take_sign(now, other);

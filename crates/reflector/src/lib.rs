@@ -10,6 +10,8 @@
 //! | informers of many collections | [`InformerFactory`] |
 //! | to read it | [`Cache`], [`store::Snapshot`], [`Object`] |
 //! | to know how it is | [`Reflector::ready`], [`Reflector::status`], [`Reflector::staleness`] |
+//! | to see every change from a known version on, once | [`watch::RetryWatcher`], [`watch::until`] |
+//! | probes for Kubernetes | [`health::Health`] |
 //! | a store of your own | [`Store`] |
 //! | a source of your own | [`source::ListWatch`] |
 //! | the protocol without tokio, for a simulator or another runtime | [`protocol::Machine`] |
@@ -39,6 +41,7 @@
 //! # Features
 //!
 //! - `kube` (default): [`KubeListWatch`], over `kube::Client`. TLS is the choice of whoever depends on kube.
+//! - `axum`: `health::Health::router`, the probes as an `axum::Router`.
 //!
 //! The layout and its promises are described in `docs/architecture.md` of the repository.
 
@@ -48,20 +51,26 @@
 struct Readme;
 
 mod driver;
+pub mod health;
 pub mod informer;
 mod metrics;
 mod object;
 pub mod protocol;
 mod reflector;
+pub mod selector;
 pub mod source;
 pub mod store;
+mod sync;
+pub mod transform;
 mod version;
+pub mod watch;
 pub mod wire;
 
 pub use driver::Control;
 pub use informer::{EventHandler, InformerFactory, Registration, SharedInformer};
-pub use object::{DecodeError, Object, ObjectKey, ObjectMeta};
+pub use object::{DecodeCause, DecodeError, Object, ObjectKey, ObjectMeta};
 pub use reflector::{Builder, Handle, NotReady, Reflector};
+pub use selector::{FieldSelector, LabelSelector};
 #[cfg(feature = "kube")]
 pub use source::{KubeListWatch, kube_client};
 pub use store::{Cache, Change, Delta, Event, Index, IndexBy, Policy, Store, StoreError, Subscription};

@@ -74,6 +74,10 @@ impl Metrics {
         self.invalid.increment(1);
     }
 
+    pub(crate) fn transform_error(&self) {
+        counter!("reflector_transform_errors_total", "resource" => self.resource.clone()).increment(1);
+    }
+
     /// A read of the collection began. It may be another try, or another way, of one that was counted.
     pub(crate) fn sync(&mut self, reason: SyncReason, relists: u64) {
         if std::mem::replace(&mut self.relists, relists) != relists {

@@ -18,6 +18,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     ResourceVersion,
+    transform::TransformError,
     wire::{self, InvalidObject},
 };
 
@@ -107,9 +108,18 @@ pub struct Object<K> {
 
 struct Inner {
     meta: ObjectMeta,
-    body: Bytes,
+    body: Body,
     /// Set by the first failed decoding, so that a broken object is reported once and not at every read (K4).
     reported: AtomicBool,
+}
+
+enum Body {
+    Json(Bytes),
+    /// There was one, which could not be transformed. What stands for it is made from the header.
+    Unusable {
+        json: Bytes,
+        reason: Arc<TransformError>,
+    },
 }
 
 impl<K> Object<K> {
@@ -118,7 +128,18 @@ impl<K> Object<K> {
     /// Whoever calls this has checked that `body` is one JSON object.
     #[must_use]
     pub fn new(meta: ObjectMeta, body: Bytes) -> Self {
-        Self { inner: Arc::new(Inner { meta, body, reported: AtomicBool::new(false) }), kind: PhantomData }
+        Self::with_body(meta, Body::Json(body), false)
+    }
+
+    /// A handle to an object that could not be transformed, which whoever calls this has reported.
+    pub(crate) fn unusable(meta: ObjectMeta, reason: TransformError) -> Self {
+        let json = json_of(&meta);
+        Self::with_body(meta, Body::Unusable { json, reason: Arc::new(reason) }, true)
+    }
+
+    fn with_body(meta: ObjectMeta, body: Body, reported: bool) -> Self {
+        let inner = Inner { meta, body, reported: AtomicBool::new(reported) };
+        Self { inner: Arc::new(inner), kind: PhantomData }
     }
 
     /// A handle to the one object that is all of `json`. The bytes are copied and kept as they are.
@@ -179,10 +200,14 @@ impl<K> Object<K> {
         &self.inner.meta
     }
 
-    /// The object as JSON, as the server sent it (with `kind` and `apiVersion` filled in where a list left them out).
+    /// The object as JSON, as the server sent it (with `kind` and `apiVersion` filled in where a list left them out), or
+    /// as a [transform](crate::transform) made it.
+    ///
+    /// Of an object that could not be transformed it is an object with nothing but the `metadata` that is known here.
     #[must_use]
     pub fn json(&self) -> &Bytes {
-        &self.inner.body
+        let (Body::Json(json) | Body::Unusable { json, .. }) = &self.inner.body;
+        json
     }
 
     /// Whether both are the same revision of the same object: equal uid and equal version.
@@ -191,6 +216,11 @@ impl<K> Object<K> {
     #[must_use]
     pub fn same_revision(&self, other: &Self) -> bool {
         self.version().is_some() && self.version() == other.version() && self.uid() == other.uid()
+    }
+
+    /// Whether its body is that of the server, and not what stands for one that could not be transformed.
+    pub(crate) fn is_usable(&self) -> bool {
+        matches!(self.inner.body, Body::Json(_))
     }
 
     /// Where it is in memory: no other revision that is held at the same time is there.
@@ -213,28 +243,58 @@ impl<K: DeserializeOwned> Object<K> {
     /// # Errors
     ///
     /// [`DecodeError`] if the body does not fit `K`, with the key, the version and the JSON path. The first such error
-    /// of a revision is also logged and counted (`reflector_objects_invalid_total`).
+    /// of a revision is also logged and counted (`reflector_objects_invalid_total`). Or if the object could not be
+    /// [transformed](crate::transform), with the reason.
     pub fn get(&self) -> Result<Arc<K>, DecodeError> {
-        let mut json = serde_json::Deserializer::from_slice(&self.inner.body);
-        match serde_path_to_error::deserialize(&mut json) {
-            Ok(object) => Ok(Arc::new(object)),
-            Err(error) => {
-                let error = DecodeError {
-                    key: self.key().clone(),
-                    version: self.version().cloned(),
-                    kind: std::any::type_name::<K>(),
-                    path: error.path().to_string(),
-                    source: error.into_inner(),
-                };
-                if !self.inner.reported.swap(true, Ordering::Relaxed) {
-                    metrics::counter!("reflector_objects_invalid_total", "type" => error.kind).increment(1);
-                    // The decoder's own words quote the value, and the object may be a Secret.
-                    tracing::warn!(key = %error.key, path = %error.path, "object does not fit its type");
-                }
-                Err(error)
+        self.decode().map(Arc::new).inspect_err(|error| {
+            if !self.inner.reported.swap(true, Ordering::Relaxed) {
+                metrics::counter!("reflector_objects_invalid_total", "type" => error.kind).increment(1);
+                // The decoder's own words quote the value, and the object may be a Secret.
+                tracing::warn!(key = %error.key, path = %error.path, "object does not fit its type");
+            }
+        })
+    }
+
+    /// Decodes the object, and reports nothing.
+    pub(crate) fn decode(&self) -> Result<K, DecodeError> {
+        let error = |path, source| DecodeError {
+            key: self.key().clone(),
+            version: self.version().cloned(),
+            kind: std::any::type_name::<K>(),
+            path,
+            source,
+        };
+        match &self.inner.body {
+            Body::Json(json) => {
+                let mut json = serde_json::Deserializer::from_slice(json);
+                serde_path_to_error::deserialize(&mut json)
+                    .map_err(|e| error(e.path().to_string(), DecodeCause::Json(e.into_inner())))
+            }
+            Body::Unusable { reason, .. } => {
+                Err(error(String::new(), DecodeCause::Transform(Arc::clone(reason))))
             }
         }
     }
+}
+
+/// What is left of an object of which only the header is known.
+fn json_of(meta: &ObjectMeta) -> Bytes {
+    let mut metadata = serde_json::Map::new();
+    metadata.insert("name".into(), meta.key.name().into());
+    if let Some(namespace) = meta.key.namespace() {
+        metadata.insert("namespace".into(), namespace.into());
+    }
+    if !meta.uid.is_empty() {
+        metadata.insert("uid".into(), (*meta.uid).into());
+    }
+    if let Some(version) = &meta.version {
+        metadata.insert("resourceVersion".into(), version.to_string().into());
+    }
+    if !meta.labels.is_empty() {
+        let labels = meta.labels.iter().map(|(name, value)| (name.to_string(), (**value).into()));
+        metadata.insert("labels".into(), labels.collect::<serde_json::Map<_, _>>().into());
+    }
+    serde_json::json!({ "metadata": metadata }).to_string().into()
 }
 
 impl<K> Clone for Object<K> {
@@ -254,9 +314,10 @@ impl<K> fmt::Debug for Object<K> {
     }
 }
 
-/// An object that does not fit its type. Reading it again fails again; a later revision may fit.
+/// An object that does not fit its type, or could not be transformed. Reading it again fails again; a later revision may
+/// fit.
 #[derive(Debug, thiserror::Error)]
-#[error("{key}: does not fit {kind} at `{path}`: {source}")]
+#[error("{key}: {}{source}", misfit(.kind, .path, .source))]
 #[non_exhaustive]
 pub struct DecodeError {
     /// Which object.
@@ -265,9 +326,29 @@ pub struct DecodeError {
     pub version: Option<ResourceVersion>,
     /// The type that was asked for.
     pub kind: &'static str,
-    /// The JSON path of the value that does not fit, such as `spec.containers[0].image`.
+    /// The JSON path of the value that does not fit, such as `spec.containers[0].image`; empty if the object could not
+    /// be transformed.
     pub path: String,
-    /// What the decoder said.
+    /// What is behind it.
     #[source]
-    pub source: serde_json::Error,
+    pub source: DecodeCause,
+}
+
+/// What is behind a [`DecodeError`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DecodeCause {
+    /// The body does not fit the type; what the decoder said.
+    #[error(transparent)]
+    Json(serde_json::Error),
+    /// There is no body, since it could not be [transformed](crate::transform); the reason.
+    #[error("{0}")]
+    Transform(#[source] Arc<TransformError>),
+}
+
+fn misfit(kind: &str, path: &str, cause: &DecodeCause) -> String {
+    match cause {
+        DecodeCause::Json(_) => format!("does not fit {kind} at `{path}`: "),
+        DecodeCause::Transform(_) => "kept without its body, which could not be transformed: ".to_owned(),
+    }
 }

@@ -15,10 +15,12 @@ use tracing::Instrument;
 use crate::{
     Cache, Index, IndexBy, Store,
     driver::{Control, Driver, ErrorHandler, Main, ResyncPredicate, Second},
+    health::Monitor,
     metrics::Metrics,
     protocol::{BackoffOptions, ErrorReport, InitialRead, Machine, Options, Phase, Status},
     source::{ListWatch, Selection},
     store::CacheWriter,
+    transform::{Chain, Transform},
 };
 
 /// A reflector that runs: a [`Cache`] that follows a collection, and a handle on its task.
@@ -100,6 +102,12 @@ impl<K: Send + 'static> Reflector<K> {
         self.handle
     }
 
+    /// See [`Handle::monitor`].
+    #[must_use]
+    pub fn monitor(&self) -> Monitor {
+        self.handle.monitor()
+    }
+
     /// See [`Handle::stop`]. The cache stays readable.
     pub async fn stop(self) -> Cache<K> {
         self.handle.stop().await;
@@ -115,6 +123,7 @@ impl<K> fmt::Debug for Reflector<K> {
 
 /// A handle on the task of a reflector.
 pub struct Handle {
+    target: Arc<str>,
     status: watch::Receiver<Status>,
     stop: watch::Sender<bool>,
     /// `None` once it has been joined.
@@ -173,6 +182,23 @@ impl Handle {
     #[must_use]
     pub fn staleness(&self) -> Option<Duration> {
         self.status.borrow().last_proof.map(|proof| self.uptime().saturating_sub(proof))
+    }
+
+    /// What is reflected, as the source describes it.
+    #[must_use]
+    pub fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// What can be asked about the reflector without keeping it alive, for a [`Health`](crate::health::Health).
+    #[must_use]
+    pub fn monitor(&self) -> Monitor {
+        Monitor {
+            target: Arc::clone(&self.target),
+            status: self.status.clone(),
+            stop: self.stop.subscribe(),
+            started: self.started,
+        }
     }
 
     /// Ends the reflector and waits until its task has ended. No request is open after that, and nothing is written to
@@ -256,88 +282,94 @@ pub enum NotReady {
 /// Describes a reflector before it starts.
 #[must_use = "nothing happens before `start`"]
 pub struct Builder<K, L> {
-    source: L,
-    name: Option<String>,
     cache: Cache<K>,
     writer: CacheWriter<K>,
+    settings: Settings<K, L>,
+}
+
+/// Everything but the store.
+struct Settings<K, L> {
+    source: L,
+    name: Option<String>,
     options: Options,
     on_error: ErrorHandler,
     resync_if: ResyncPredicate,
+    transforms: Chain<K>,
     seed: Option<u64>,
 }
 
 impl<K: Send + 'static, L: ListWatch<K>> Builder<K, L> {
     fn new(source: L) -> Self {
         let (cache, writer) = Cache::new();
-        Self {
+        let settings = Settings {
             source,
             name: None,
-            cache,
-            writer,
             options: Options::default(),
             on_error: Box::new(|_| Control::Continue),
             resync_if: Box::new(|| true),
+            transforms: Chain::default(),
             seed: None,
-        }
+        };
+        Self { cache, writer, settings }
     }
 
     /// What the collection is called in messages, and in the label `resource` of metrics. Default: what the source
     /// [describes](ListWatch::describe) itself as. Two reflectors of one name share their metrics.
     pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
+        self.settings.name = Some(name.into());
         self
     }
 
     /// What it is called now.
     pub(crate) fn target(&self) -> String {
-        self.name.clone().unwrap_or_else(|| self.source.describe())
+        self.settings.name.clone().unwrap_or_else(|| self.settings.source.describe())
     }
 
     /// Which part of the collection is wanted.
     pub(crate) fn selection(&self) -> &Selection {
-        &self.options.selection
+        &self.settings.options.selection
     }
 
     /// Only objects that this label selector selects: `app=web,tier in (a,b)`. Objects that leave the selection are
     /// deleted from the copy.
     pub fn labels(mut self, selector: impl Into<String>) -> Self {
-        self.options.selection.labels = Some(selector.into());
+        self.settings.options.selection.labels = Some(selector.into());
         self
     }
 
     /// Only objects that this field selector selects: `spec.nodeName=node-1`.
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
-        self.options.selection.fields = Some(selector.into());
+        self.settings.options.selection.fields = Some(selector.into());
         self
     }
 
     /// Only one shard (KEP-5866). A server that does not know the parameter sends everything.
     pub fn shard(mut self, selector: impl Into<String>) -> Self {
-        self.options.selection.shard = Some(selector.into());
+        self.settings.options.selection.shard = Some(selector.into());
         self
     }
 
     /// Objects per page of a list; `None` asks for everything at once. Default 500.
     pub fn page_size(mut self, objects: impl Into<Option<u32>>) -> Self {
-        self.options.page_size = objects.into();
+        self.settings.options.page_size = objects.into();
         self
     }
 
     /// Whether the state may be streamed by a watch (KEP-3157) where the server can. Default true.
     pub fn streaming(mut self, streaming: bool) -> Self {
-        self.options.streaming = streaming;
+        self.settings.options.streaming = streaming;
         self
     }
 
     /// How fresh the very first list has to be.
     pub fn initial_read(mut self, read: InitialRead) -> Self {
-        self.options.initial_read = read;
+        self.settings.options.initial_read = read;
         self
     }
 
     /// The waits after failures.
     pub fn backoff(mut self, backoff: BackoffOptions) -> Self {
-        self.options.backoff = backoff;
+        self.settings.options.backoff = backoff;
         self
     }
 
@@ -351,25 +383,25 @@ impl<K: Send + 'static, L: ListWatch<K>> Builder<K, L> {
     /// # }
     /// ```
     pub fn options(mut self, change: impl FnOnce(&mut Options)) -> Self {
-        change(&mut self.options);
+        change(&mut self.settings.options);
         self
     }
 
     /// Tells the store to resync at this interval, at least one second. Default: never.
     pub fn resync_every(mut self, interval: Duration) -> Self {
-        self.options.resync_every = Some(interval);
+        self.settings.options.resync_every = Some(interval);
         self
     }
 
     /// Like [`resync_every`](Self::resync_every), where nothing else was said.
     pub(crate) fn default_resync(mut self, interval: Duration) -> Self {
-        self.options.resync_every.get_or_insert(interval);
+        self.settings.options.resync_every.get_or_insert(interval);
         self
     }
 
     /// Whether to resync, asked each time the interval has passed.
     pub fn resync_if(mut self, predicate: impl FnMut() -> bool + Send + 'static) -> Self {
-        self.resync_if = Box::new(predicate);
+        self.settings.resync_if = Box::new(predicate);
         self
     }
 
@@ -388,7 +420,7 @@ impl<K: Send + 'static, L: ListWatch<K>> Builder<K, L> {
     /// # }
     /// ```
     pub fn on_error(mut self, handler: impl FnMut(&ErrorReport) -> Control + Send + 'static) -> Self {
-        self.on_error = Box::new(handler);
+        self.settings.on_error = Box::new(handler);
         self
     }
 
@@ -432,9 +464,23 @@ impl<K: Send + 'static, L: ListWatch<K>> Builder<K, L> {
         &self.cache
     }
 
+    /// Changes every object before anything is kept of it; see [`transform`](crate::transform). Called again, it adds a
+    /// transform after those before.
+    ///
+    /// ```
+    /// # use reflector::{Reflector, KubeListWatch, transform::Trim};
+    /// # fn example(source: KubeListWatch<k8s_openapi::api::core::v1::Pod>) {
+    /// let builder = Reflector::builder(source).transform(Trim::new().managed_fields().last_applied());
+    /// # }
+    /// ```
+    pub fn transform(mut self, transform: impl Transform<K>) -> Self {
+        self.settings.transforms.push(transform);
+        self
+    }
+
     /// The seed of the jitter; random by default. For tests that must run the same way twice.
     pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = Some(seed);
+        self.settings.seed = Some(seed);
         self
     }
 
@@ -444,37 +490,23 @@ impl<K: Send + 'static, L: ListWatch<K>> Builder<K, L> {
     ///
     /// Outside of a tokio runtime.
     pub fn start(self) -> Reflector<K> {
-        let Self { cache, writer, source, name, options, on_error, resync_if, seed } = self;
-        let handle = Start { source, name, options, on_error, resync_if, seed }.with(writer);
-        Reflector { cache, handle }
+        let handle = self.settings.start(self.writer);
+        Reflector { cache: self.cache, handle }
     }
 
-    /// Starts, with a store of your own.
+    /// Starts, with a store of your own. The builder's own [`cache`](Self::cache) stays empty, and its subscriptions
+    /// end.
     ///
     /// # Panics
     ///
     /// Outside of a tokio runtime.
     pub fn start_with<S: Store<K>>(self, store: S) -> Handle {
-        let Self { source, name, options, on_error, resync_if, seed, .. } = self;
-        Start { source, name, options, on_error, resync_if, seed }.with(store)
+        self.settings.start(store)
     }
 }
 
-/// Everything but the store.
-struct Start<L> {
-    source: L,
-    name: Option<String>,
-    options: Options,
-    on_error: ErrorHandler,
-    resync_if: ResyncPredicate,
-    seed: Option<u64>,
-}
-
-impl<L> Start<L> {
-    fn with<K: Send + 'static, S: Store<K>>(mut self, store: S) -> Handle
-    where
-        L: ListWatch<K>,
-    {
+impl<K: Send + 'static, L: ListWatch<K>> Settings<K, L> {
+    fn start<S: Store<K>>(mut self, store: S) -> Handle {
         let target = self.name.take().unwrap_or_else(|| self.source.describe());
         self.options.target = target.as_str().into();
         let seed = self.seed.unwrap_or_else(|| RandomState::new().hash_one(0));
@@ -488,6 +520,7 @@ impl<L> Start<L> {
             machine,
             on_error: self.on_error,
             resync_if: self.resync_if,
+            transforms: self.transforms,
             status,
             metrics: Metrics::new(&target),
             started,
@@ -498,12 +531,12 @@ impl<L> Start<L> {
         };
         let span = tracing::info_span!("reflector", resource = %target);
         let task = tokio::spawn(driver.run(stopped).instrument(span));
-        Handle { status: shown, stop, task: Some(task), started }
+        Handle { target: target.into(), status: shown, stop, task: Some(task), started }
     }
 }
 
 impl<K, L> fmt::Debug for Builder<K, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder").field("options", &self.options).finish_non_exhaustive()
+        f.debug_struct("Builder").field("options", &self.settings.options).finish_non_exhaustive()
     }
 }

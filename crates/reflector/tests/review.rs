@@ -5,8 +5,9 @@ mod support;
 
 use std::time::Duration;
 
+use futures::StreamExt;
 use reflector::{
-    Change, Control, NotReady, Object, Reflector, ResourceVersion, Store, StoreError,
+    Change, Control, Event, NotReady, Object, Reflector, ResourceVersion, Store, StoreError,
     protocol::{Failure, History, Phase},
     wire::{ListItem, WatchEvent},
 };
@@ -52,6 +53,7 @@ async fn a_deletion_whose_object_cannot_be_read_is_a_deletion() {
     let letters = Reflector::builder(source).start();
     let stream = server.sync(&[object("a", "u1", "5"), object("b", "u2", "6")], "7").await;
     letters.ready().await.unwrap();
+    let followed = letters.cache().subscribe();
     let deleted = r#"{"type":"DELETED","object":{"metadata":
         {"namespace":"ns","name":"a","uid":"u1","resourceVersion":"8","labels":{"x":1}}}}"#;
     let event = invalid_event(deleted);
@@ -59,6 +61,12 @@ async fn a_deletion_whose_object_cannot_be_read_is_a_deletion() {
     stream.send(vec![event, bookmark("9")]);
     letters.handle().watch_status().wait_for(|s| s.version == ResourceVersion::new("9")).await.unwrap();
     assert_eq!(content(letters.cache()), "b@6");
+    // Followers get what was held, since what came says nothing of the last state.
+    let told = followed.filter_map(async |event| match event {
+        Event::Deleted { last, final_state_unknown } => Some((last.version().cloned(), final_state_unknown)),
+        _ => None,
+    });
+    assert_eq!(std::pin::pin!(told).next().await.unwrap(), (ResourceVersion::new("5"), true));
     // Where not even the name can be read, everything is read anew.
     stream.send(vec![invalid_event(r#"{"type":"DELETED","object":{"metadata":{}}}"#)]);
     let again = server.watch().await;

@@ -33,7 +33,7 @@ impl Default for BackoffOptions {
 const GROWTH_MAX: Duration = Duration::from_secs(3600);
 
 #[derive(Debug)]
-pub(super) struct Backoff {
+pub(crate) struct Backoff {
     options: BackoffOptions,
     /// The lower bound of the next wait; `None` while there was no failure.
     next: Option<Duration>,
@@ -41,29 +41,29 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    pub(super) fn new(options: BackoffOptions) -> Self {
+    pub(crate) fn new(options: BackoffOptions) -> Self {
         Self { options, next: None, healthy_since: None }
     }
 
     /// Whether no failure is remembered: what went wrong now may be tried again at once.
-    pub(super) fn is_fresh(&mut self, now: Time) -> bool {
+    pub(crate) fn is_fresh(&mut self, now: Time) -> bool {
         self.forgive(now);
         self.next.is_none()
     }
 
     /// Things work from now on, as far as is known.
-    pub(super) fn healthy(&mut self, now: Time) {
+    pub(crate) fn healthy(&mut self, now: Time) {
         self.healthy_since.get_or_insert(now);
     }
 
     /// Counts a failure and says how long to wait: from `[d, 2d)`, where `d` has doubled up to `cap`.
-    pub(super) fn wait_at_most(&mut self, now: Time, cap: Duration, random: &mut Random) -> Duration {
+    pub(crate) fn wait_at_most(&mut self, now: Time, cap: Duration, random: &mut Random) -> Duration {
         let lower = self.fail(now).min(cap);
         random.between(lower, lower * 2)
     }
 
     /// Counts a failure that is answered at once; the next one waits.
-    pub(super) fn fail(&mut self, now: Time) -> Duration {
+    pub(crate) fn fail(&mut self, now: Time) -> Duration {
         self.forgive(now);
         self.healthy_since = None;
         let lower = self.next.unwrap_or(self.options.first);
@@ -77,6 +77,17 @@ impl Backoff {
             self.next = None;
         }
     }
+}
+
+/// Nobody wants to be left alone for longer than this, whatever the header says.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(600);
+
+/// The wait, but not shorter than the server asked for. Everybody who was refused got the same number: the jitter goes on
+/// top, never below (k8s#79805).
+pub(crate) fn at_least(wait: Duration, asked: Option<Duration>, random: &mut Random) -> Duration {
+    let asked = asked.map_or(Duration::ZERO, |asked| asked.min(RETRY_AFTER_MAX));
+    let floor = asked + random.between(Duration::ZERO, asked.max(Duration::from_secs(2)) / 2);
+    if asked.is_zero() { wait } else { wait.max(floor) }
 }
 
 #[cfg(test)]

@@ -24,12 +24,12 @@
 //!
 //! See [`Machine`] for the contract with its driver.
 
-mod backoff;
+pub(crate) mod backoff;
 mod failure;
 mod machine;
 mod options;
 mod order;
-mod random;
+pub(crate) mod random;
 mod revision;
 mod status;
 

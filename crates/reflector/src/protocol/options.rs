@@ -77,7 +77,7 @@ pub struct Options {
 
 impl Options {
     /// The options within the bounds in which nothing can become a hot loop.
-    pub(super) fn bounded(mut self) -> Self {
+    pub(crate) fn bounded(mut self) -> Self {
         let second = Duration::from_secs(1);
         // "Never" is often written as `Duration::MAX`, and times are added up.
         let far = |duration: Duration| duration.min(FAR);

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 /// SplitMix64 (Steele, Lea and Flood, 2014): enough for jitter, and one word of state.
 #[derive(Debug)]
-pub(super) struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -20,7 +20,7 @@ impl Random {
     }
 
     /// A duration in `[low, high)`, in whole milliseconds; `low` if the range is empty.
-    pub(super) fn between(&mut self, low: Duration, high: Duration) -> Duration {
+    pub(crate) fn between(&mut self, low: Duration, high: Duration) -> Duration {
         let span = u64::try_from(high.saturating_sub(low).as_millis()).unwrap_or(u64::MAX);
         low + Duration::from_millis(self.next().checked_rem(span).unwrap_or(0))
     }

@@ -15,7 +15,7 @@ use super::{
     staging::{Entry, KeyRef, Objects},
     subscription::News,
 };
-use crate::{Object, ObjectKey, ResourceVersion};
+use crate::{LabelSelector, Object, ObjectKey, ResourceVersion};
 
 /// A handle for reading. Clones are cheap and read the same content.
 ///
@@ -108,6 +108,12 @@ impl<K: 'static> Cache<K> {
         Q: Hash + Eq + ?Sized,
     {
         Ok(find(&self.shared.root.load().indexes, index)?.get(value).cloned().collect())
+    }
+
+    /// The objects that a label selector selects, ordered by key. See [`Snapshot::select`].
+    #[must_use]
+    pub fn select(&self, selector: &LabelSelector) -> Vec<Object<K>> {
+        self.snapshot().select(selector).cloned().collect()
     }
 
     /// Adds an index by values of the decoded object. See [`index_by`](Self::index_by).

@@ -3,13 +3,16 @@
 //! A [`Store`] takes what the protocol decides: changes, whole replacements, bookmarks. [`Cache`] is the one in memory.
 
 mod cache;
+mod fifo;
 mod graves;
 mod index;
 mod root;
+mod select;
 mod snapshot;
 mod staging;
 mod step;
 mod subscription;
+mod ttl;
 mod writer;
 
 use std::task::{Context, Poll};
@@ -17,9 +20,11 @@ use std::task::{Context, Poll};
 use crate::{Object, ResourceVersion, protocol::History};
 
 pub use cache::Cache;
+pub use fifo::{Compress, DeltaFifo, DeltaFifoOptions, DeltaFifoWriter, Deltas, FifoDelta, Popped};
 pub use index::{Index, IndexBy, IndexFailure, UnknownIndex};
 pub use snapshot::{Iter, Snapshot};
 pub use subscription::{Ended, Event, Lag, LagMeter, Policy, ShortLived, Subscribe, Subscription, WhenFull};
+pub use ttl::{TtlStore, TtlWriter};
 pub use writer::{CacheWriter, NamespaceWriters};
 
 /// One change of one object.

@@ -2,7 +2,7 @@
 
 use std::{
     any::Any,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, PoisonError},
 };
 
 use arc_swap::ArcSwap;
@@ -10,7 +10,10 @@ use imbl::OrdMap;
 use tokio::sync::watch;
 
 use super::{index::IndexId, staging::Objects, subscription::Hub, writer::Content};
-use crate::ResourceVersion;
+use crate::{
+    ResourceVersion,
+    sync::{Mutex, MutexGuard},
+};
 
 /// The content at one moment. Never changes once it is published.
 pub(super) struct Root<K> {
@@ -24,7 +27,6 @@ pub(super) struct Root<K> {
 pub(super) struct PublishedIndex {
     pub(super) id: IndexId,
     /// The label that it is an index of, so that selectors can use it.
-    #[expect(dead_code, reason = "selectors come next")]
     pub(super) label: Option<Arc<str>>,
     pub(super) postings: Arc<dyn Any + Send + Sync>,
 }

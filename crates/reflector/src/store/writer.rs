@@ -93,6 +93,8 @@ pub struct CacheWriter<K> {
     history: History,
     /// What was deleted since the last replacement.
     graves: Graves,
+    /// How many objects of its scope there are; counting them would take a walk.
+    held: usize,
     regressions: u64,
 }
 
@@ -149,17 +151,19 @@ impl<K> std::fmt::Debug for NamespaceWriters<K> {
 
 impl<K> CacheWriter<K> {
     fn new(open: Arc<Open<K>>, scope: Scope) -> Self {
-        {
+        let held = {
             let mut content = open.0.content();
             content.scopes.insert(scope.clone(), ScopeState::default());
             open.0.publish(&mut content, News::none());
-        }
+            within(&content.objects, &scope).count()
+        };
         Self {
             open,
             scope,
             staged: Objects::new(),
             history: History::Same,
             graves: Graves::default(),
+            held,
             regressions: 0,
         }
     }
@@ -183,6 +187,13 @@ impl<K> CacheWriter<K> {
             }
             steps[before..].iter().for_each(|step| content.index(step));
         }
+        for step in &steps {
+            match step {
+                Step::Added(_) => self.held += 1,
+                Step::Updated { .. } => {}
+                Step::Deleted { .. } => self.held = self.held.saturating_sub(1),
+            }
+        }
         self.advance(&mut content, version);
         let steps: Arc<[_]> = steps.into();
         open.0.publish(&mut content, News::steps(Arc::clone(&steps)));
@@ -199,6 +210,7 @@ impl<K> CacheWriter<K> {
         tell: &mut dyn FnMut(Delta<K>),
     ) -> Replaced {
         let staged = std::mem::take(&mut self.staged);
+        self.held = staged.len();
         self.graves.clear();
         let mut replaced = Replaced::default();
         let open = Arc::clone(&self.open);
@@ -269,7 +281,9 @@ impl<K> CacheWriter<K> {
         self.graves.bury(entry.0.meta().clone());
         let held = held.clone();
         objects.remove(&entry.key());
-        steps.push(if is_another_object(&held, &entry.0) {
+        // A deletion that could not be read has no uid, and a body that says nothing.
+        let unread = entry.0.uid().is_empty() && !held.uid().is_empty();
+        steps.push(if unread || is_another_object(&held, &entry.0) {
             Step::vanished(held)
         } else {
             Step::Deleted { held, last: entry.0, final_state_unknown: false }
@@ -299,7 +313,10 @@ impl<K> CacheWriter<K> {
     }
 
     fn is_same(&self, held: &Object<K>, new: &Object<K>) -> bool {
-        held.same_revision(new) && (self.history == History::Same || held.json() == new.json())
+        // A transform that failed for a moment is made good by the next list.
+        held.same_revision(new)
+            && held.is_usable() == new.is_usable()
+            && (self.history == History::Same || held.json() == new.json())
     }
 
     fn advance(&self, content: &mut Content<K>, version: Option<&ResourceVersion>) {
@@ -422,11 +439,7 @@ impl<K: 'static> Store<K> for CacheWriter<K> {
     }
 
     fn object_count(&self) -> Option<usize> {
-        let root = self.open.0.root.load();
-        Some(match &self.scope {
-            Scope::All => root.objects.len(),
-            Scope::Namespace(namespace) => in_namespace(&root.objects, namespace).count(),
-        })
+        Some(self.held)
     }
 
     fn bookmark(&mut self, version: &ResourceVersion) {

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::{Absence, Deadline, Machine, Next, State};
-use crate::protocol::{Class, ErrorReport, Failure, Order, SyncMethod, SyncReason, Time, Verb};
+use crate::protocol::{
+    Class, ErrorReport, Failure, Order, SyncMethod, SyncReason, Time, Verb, backoff::at_least,
+};
 
 /// Failures in a row.
 #[derive(Debug, Default)]
@@ -28,9 +30,6 @@ const INTERNAL_QUIET: Duration = Duration::from_secs(60);
 
 /// The least time between two retries of a 401 that are made at once.
 const REFRESH_SPACING: Duration = Duration::from_secs(60);
-
-/// Nobody wants to be left alone for longer than this, whatever the header says.
-const RETRY_AFTER_MAX: Duration = Duration::from_secs(600);
 
 impl Machine {
     /// A request or a stream did what it should: the row of failures is over. The back-off forgets more slowly.
@@ -94,11 +93,7 @@ impl Machine {
             _ => {
                 let cap = if class.needs_somebody() { slow } else { self.options.backoff.cap };
                 let wait = self.backoff.wait_at_most(now, cap, &mut self.random);
-                let asked = failure.retry_after().map_or(Duration::ZERO, |asked| asked.min(RETRY_AFTER_MAX));
-                // Everybody who was refused got the same number: the jitter goes on top, never below (k8s#79805).
-                let floor =
-                    asked + self.random.between(Duration::ZERO, asked.max(Duration::from_secs(2)) / 2);
-                if asked.is_zero() { wait } else { wait.max(floor) }
+                at_least(wait, failure.retry_after(), &mut self.random)
             }
         }
     }

@@ -21,7 +21,10 @@ use std::{
 use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{root::PublishedIndex, step::Step};
-use crate::Object;
+use crate::{
+    Object,
+    selector::{Found, field},
+};
 
 pub(super) use typed::{Postings, Typed};
 
@@ -121,6 +124,17 @@ impl<K> IndexBy<K, String> {
         Self { label: Some(label), ..Self::handle(values) }
     }
 
+    /// By the text of one field, such as `spec.nodeName`, without decoding the rest. Objects without it have no value.
+    #[must_use]
+    pub fn field(path: &str) -> Self {
+        let path: Box<str> = path.into();
+        Self::handle(move |object| match field(object, &path) {
+            Found::Text(text) => Ok(Some(text.into_owned())),
+            Found::Missing => Ok(None),
+            Found::Other => Err(format!("`{path}` is not a string, number or boolean").into()),
+        })
+    }
+
     /// By the uids of the owners (`metadata.ownerReferences`), without decoding the rest.
     #[must_use]
     pub fn owner_uid() -> Self {
@@ -166,6 +180,16 @@ pub(super) trait Maintained<K>: Send {
     fn follow(&mut self, step: &Step<K>);
     /// The index as it is now, for readers.
     fn publish(&mut self) -> PublishedIndex;
+}
+
+/// Finds the index of a label, if there is one.
+pub(super) fn find_label<'a, K: 'static>(
+    indexes: &'a [PublishedIndex],
+    label: &str,
+) -> Option<&'a Postings<K, String>> {
+    let published = indexes.iter().find(|published| published.label.as_deref() == Some(label))?;
+    let postings: &(dyn Any + Send + Sync) = &*published.postings;
+    postings.downcast_ref()
 }
 
 /// Finds the postings of an index among the published ones.

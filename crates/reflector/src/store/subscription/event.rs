@@ -104,14 +104,12 @@ impl<K> Filter<K> {
         let Some(new) = now else { return };
         let wanted = self.wants(&new);
         match known {
-            Some(old) if wanted => {
-                if self.wants_update(&old, &new) {
-                    into.push_back(Event::Updated { old, new: new.clone() });
-                }
+            Some(old) if !wanted => into.push_back(Event::Deleted { last: old, final_state_unknown: false }),
+            Some(old) if self.wants_update(&old, &new) => {
+                into.push_back(Event::Updated { old, new: new.clone() });
             }
-            Some(last) => into.push_back(Event::Deleted { last, final_state_unknown: false }),
             None if wanted => into.push_back(Event::Added { object: new.clone(), initial: !synced }),
-            None => {}
+            _ => {}
         }
         if let Some(Gone { last, final_state_unknown }) = now_gone
             && wanted

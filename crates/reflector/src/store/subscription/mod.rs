@@ -22,7 +22,7 @@ use std::{
 use futures::Stream;
 
 use super::{Cache, root::Shared};
-use crate::Object;
+use crate::{FieldSelector, LabelSelector, Object};
 
 pub use event::Event;
 use event::Filter;
@@ -85,7 +85,6 @@ impl<K> Cache<K> {
     /// assert!(changes.next().await.is_none());
     /// # Ok(()) }
     /// ```
-    #[must_use]
     pub fn subscribe(&self) -> Subscription<K> {
         self.subscription().subscribe()
     }
@@ -128,6 +127,16 @@ impl<K> Subscribe<K> {
         self
     }
 
+    /// Only objects that a label selector selects. See [`filter`](Self::filter).
+    pub fn labels(self, selector: LabelSelector) -> Self {
+        self.filter(move |object| selector.matches(object.meta()))
+    }
+
+    /// Only objects that a field selector selects. See [`filter`](Self::filter).
+    pub fn fields(self, selector: FieldSelector) -> Self {
+        self.filter(move |object| selector.matches(object))
+    }
+
     /// Only updates where this part of the object has changed; with several, where any has. Objects that are added
     /// and deleted are told as ever.
     pub fn changed<T: PartialEq>(mut self, part: impl Fn(&Object<K>) -> T + Send + Sync + 'static) -> Self {
@@ -149,7 +158,6 @@ impl<K> Subscribe<K> {
     }
 
     /// Begins. From here on nothing is missed.
-    #[must_use]
     pub fn subscribe(self) -> Subscription<K> {
         let mut hub = self.shared.hub();
         let root = self.shared.root.load_full();
@@ -276,3 +284,6 @@ impl<K> fmt::Debug for LagMeter<K> {
         f.debug_struct("LagMeter").field("lag", &self.lag()).finish()
     }
 }
+
+#[cfg(all(test, feature = "shuttle"))]
+mod shuttle_tests;

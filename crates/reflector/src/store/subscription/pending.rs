@@ -1,6 +1,6 @@
 //! What waits to be delivered, in order, merged per key or not.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{super::step::Step, policy::ShortLived};
 use crate::{Object, ObjectKey};
@@ -64,6 +64,11 @@ impl<K> Pending<K> {
         }
     }
 
+    /// Any state of it, for its key.
+    fn object(&self) -> Option<&Object<K>> {
+        self.known.as_ref().or(self.now.as_ref())
+    }
+
     /// Nothing has happened that the subscriber could notice.
     fn is_nothing(&self) -> bool {
         self.known.is_none() && self.now.is_none()
@@ -91,6 +96,15 @@ impl<K> Line<K> {
 
     pub(super) fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    pub(super) fn is_merging(&self) -> bool {
+        self.merging
+    }
+
+    /// What has something in line.
+    pub(super) fn keys(&self) -> HashSet<ObjectKey> {
+        self.entries.values().filter_map(Pending::object).map(|object| object.key().clone()).collect()
     }
 
     pub(super) fn merged(&self) -> u64 {
@@ -141,7 +155,7 @@ impl<K> Line<K> {
     pub(super) fn pop(&mut self) -> Option<Pending<K>> {
         let (_, pending) = self.entries.pop_first()?;
         if self.merging {
-            if let Some(object) = pending.known.as_ref().or(pending.now.as_ref()) {
+            if let Some(object) = pending.object() {
                 self.tickets.remove(object.key());
             }
             // A spike is not remembered for ever.
@@ -160,7 +174,7 @@ impl<K> Line<K> {
         self.merging = true;
         let mut kept: BTreeMap<u64, Pending<K>> = BTreeMap::new();
         for (ticket, pending) in std::mem::take(&mut self.entries) {
-            let Some(object) = pending.known.as_ref().or(pending.now.as_ref()) else { continue };
+            let Some(object) = pending.object() else { continue };
             let first = *self.tickets.entry(object.key().clone()).or_insert(ticket);
             match kept.get_mut(&first) {
                 None => {

@@ -1,8 +1,8 @@
 //! The queue of one subscriber: the writer pushes, the subscriber pops, and neither waits for the other.
 
 use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    collections::{HashSet, VecDeque},
+    sync::{Arc, PoisonError},
     task::{Context, Poll, Waker},
 };
 
@@ -13,7 +13,10 @@ use super::{
     policy::{Policy, ShortLived, WhenFull},
     walk::Walk,
 };
-use crate::{Object, ResourceVersion};
+use crate::{
+    Object, ObjectKey, ResourceVersion,
+    sync::{Mutex, MutexGuard},
+};
 
 /// Steps wait as they came until somebody looks at them, or until there are so many.
 const UNSORTED_MAX: usize = 1024;
@@ -56,12 +59,19 @@ struct State<K> {
     synced: bool,
     /// The first and the latest bookmark, each told when everything before its ticket has been taken.
     bookmarks: VecDeque<(u64, ResourceVersion)>,
-    /// Delivered once everything before its ticket has been taken, and before everything after it.
-    resync: Option<(u64, Walk<K>)>,
+    resync: Option<Resync<K>>,
     ended: Option<Ended>,
     waker: Option<Waker>,
     /// Writers that wait for room.
     writers: Vec<Waker>,
+}
+
+/// A resync under way: delivered once everything before its ticket has been taken, and before everything after it.
+struct Resync<K> {
+    at: u64,
+    walk: Walk<K>,
+    /// What had something in line when the walk began, so that the subscriber knows it in another state, or not at all.
+    skip: HashSet<ObjectKey>,
 }
 
 impl<K> Queue<K> {
@@ -148,10 +158,13 @@ impl<K> Queue<K> {
         if !state.synced || state.resync.is_some() {
             return None;
         }
-        // While merging, objects with something in line are skipped (DF-4), so nothing need be waited for.
-        let merging = matches!(self.options.policy, Policy::Merge(_));
-        let ticket = if merging { 0 } else { state.line.next_ticket() };
-        state.resync = Some((ticket, Walk::new(Arc::clone(root), self.options.namespace.clone())));
+        let walk = Walk::new(Arc::clone(root), self.options.namespace.clone());
+        state.resync = Some(if state.line.is_merging() {
+            // Objects with something in line are skipped (DF-4), so nothing need be waited for.
+            Resync { at: 0, walk, skip: state.line.keys() }
+        } else {
+            Resync { at: state.line.next_ticket(), walk, skip: HashSet::new() }
+        });
         state.waker.take()
     }
 
@@ -166,7 +179,7 @@ impl<K> Queue<K> {
     pub(super) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
         let Policy::Block { bound } = self.options.policy else { return Poll::Ready(()) };
         let mut state = self.state();
-        if state.ended.is_some() || state.waiting() < bound {
+        if state.ended.is_some() || state.waiting() < bound.max(1) {
             return Poll::Ready(());
         }
         if !state.writers.iter().any(|waker| waker.will_wake(cx.waker())) {
@@ -199,7 +212,8 @@ impl<K> Queue<K> {
                 drop(old);
                 return Poll::Pending;
             }
-            let room = matches!(self.options.policy, Policy::Block { bound } if state.waiting() < bound);
+            let room =
+                matches!(self.options.policy, Policy::Block { bound } if state.waiting() < bound.max(1));
             (item, if room { std::mem::take(&mut state.writers) } else { Vec::new() })
         };
         writers.into_iter().for_each(Waker::wake);
@@ -239,11 +253,12 @@ impl<K> Queue<K> {
         }
         match when_full {
             WhenFull::Merge => {
-                state.line.start_merging();
                 // What comes later may now be delivered earlier; from here on what is in line is skipped instead.
-                if let Some((at, _)) = &mut state.resync {
-                    *at = 0;
+                if let Some(resync) = &mut state.resync {
+                    resync.at = 0;
+                    resync.skip.extend(state.line.keys());
                 }
+                state.line.start_merging();
             }
             WhenFull::End => {
                 state.line = Line::new(false, ShortLived::Deliver);
@@ -277,11 +292,11 @@ impl<K> State<K> {
         if self.bookmarks.front().is_some_and(|(at, _)| *at <= served) {
             return self.bookmarks.pop_front().map(|(_, version)| Item::Bookmark(version));
         }
-        if let Some((at, walk)) = &mut self.resync
+        if let Some(Resync { at, walk, skip }) = &mut self.resync
             && *at <= served
         {
             let line = &self.line;
-            match walk.find(|object| !line.has(object.key())) {
+            match walk.find(|object| !skip.contains(object.key()) && !line.has(object.key())) {
                 Some(object) => return Some(Item::Resync(object)),
                 None => self.resync = None,
             }

@@ -328,6 +328,15 @@ pub(crate) fn name(raw: &[u8]) -> Cow<'_, [u8]> {
     serde_json::from_slice::<String>(&quoted).map_or(Cow::Borrowed(raw), |name| Cow::Owned(name.into()))
 }
 
+/// The name of a member without its escapes, from the bytes between the end of what stands before it and its value:
+/// `, "name" : `.
+pub(crate) fn name_at_end(between: &[u8]) -> Cow<'_, [u8]> {
+    let quote = |b: &u8| *b == b'"';
+    let begin = between.iter().position(quote).map_or(between.len(), |at| at + 1);
+    let end = between.iter().rposition(quote).unwrap_or_default();
+    name(between.get(begin..end).unwrap_or_default())
+}
+
 /// What a value is, by its first byte.
 pub(super) fn kind_of(first: u8) -> &'static str {
     match first {

@@ -7,5 +7,5 @@
 mod capture;
 pub(super) mod list;
 pub(crate) mod meta;
-pub(super) mod scan;
+pub(crate) mod scan;
 pub(super) mod watch;

@@ -12,7 +12,7 @@ use futures::{
     future::{BoxFuture, Shared},
 };
 use serde::de::DeserializeOwned;
-use tokio::{sync::watch, task::JoinSet, time::Instant};
+use tokio::{sync::watch, task::JoinSet};
 use tracing::{Instrument, info};
 
 use super::{
@@ -23,6 +23,7 @@ use super::{
 };
 use crate::{
     Builder, Cache, Handle, Index, IndexBy, NotReady,
+    health::{HealthCheck, Monitor, Verdict},
     protocol::{Machine, Options, Phase, Status},
     reflector::{until_ready, until_synced},
     source::ListWatch,
@@ -35,7 +36,7 @@ use crate::{
 ///
 /// [`stop`](Self::stop) and [`drain`](Self::drain) end it and wait until no task of it is left; it cannot be started
 /// again. Dropping it ends everything too, without waiting, and cancels calls of handlers that wait for something.
-/// The cache stays readable after that.
+/// The cache stays readable after that. A handler that holds its own informer keeps it from being dropped: stop it.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -79,7 +80,7 @@ enum Stage {
 /// What readers of the status need to know of the stage.
 enum Launch {
     NotYet,
-    Running { status: watch::Receiver<Status>, at: Instant },
+    Running(Monitor),
     Never,
 }
 
@@ -166,9 +167,8 @@ impl<K: Send + 'static> SharedInformer<K> {
             Stage::Ending(_) => Err(self.already_stopped()),
             Stage::Created { starter, tasks } => {
                 let starter = starter.take().ok_or_else(|| self.already_stopped())?;
-                let at = Instant::now();
                 let handle = starter();
-                self.launched.send_replace(Launch::Running { status: handle.watch_status(), at });
+                self.launched.send_replace(Launch::Running(handle.monitor()));
                 *stage = Stage::Running { handle, tasks: std::mem::take(tasks) };
                 Ok(())
             }
@@ -266,7 +266,7 @@ impl<K: Send + 'static> SharedInformer<K> {
     async fn running(&self) -> Option<watch::Receiver<Status>> {
         let mut launched = self.launched.subscribe();
         match &*launched.wait_for(|launch| !matches!(launch, Launch::NotYet)).await.ok()? {
-            Launch::Running { status, .. } => Some(status.clone()),
+            Launch::Running(monitor) => Some(monitor.status.clone()),
             Launch::NotYet | Launch::Never => None,
         }
     }
@@ -275,8 +275,8 @@ impl<K: Send + 'static> SharedInformer<K> {
     #[must_use]
     pub fn status(&self) -> Status {
         let launched = self.launched.borrow();
-        if let Launch::Running { status, .. } = &*launched {
-            return status.borrow().clone();
+        if let Launch::Running(monitor) = &*launched {
+            return monitor.status();
         }
         let mut status = Machine::new(Options::default(), 0).status();
         if matches!(*launched, Launch::Never) {
@@ -288,10 +288,15 @@ impl<K: Send + 'static> SharedInformer<K> {
     /// The time since the last proof that the copy was current. See [`Handle::staleness`].
     #[must_use]
     pub fn staleness(&self) -> Option<Duration> {
+        self.monitor()?.staleness()
+    }
+
+    /// A view of the reflector for probes that does not keep the informer alive; `None` before the start. Asked
+    /// itself, the informer is also not ready as long as a handler is not in sync.
+    #[must_use]
+    pub fn monitor(&self) -> Option<Monitor> {
         match &*self.launched.borrow() {
-            Launch::Running { status, at } => {
-                status.borrow().last_proof.map(|proof| at.elapsed().saturating_sub(proof))
-            }
+            Launch::Running(monitor) => Some(monitor.clone()),
             Launch::NotYet | Launch::Never => None,
         }
     }
@@ -383,7 +388,7 @@ impl<K: Send + 'static> SharedInformer<K> {
     }
 
     pub(super) fn is_started(&self) -> bool {
-        matches!(*self.launched.borrow(), Launch::Running { .. })
+        matches!(*self.launched.borrow(), Launch::Running(_))
     }
 
     fn stage(&self) -> MutexGuard<'_, Stage> {
@@ -412,6 +417,20 @@ async fn finish(name: &str, roster: &Roster, handle: Option<Handle>, mut tasks: 
     }
     info!(resource = name, undelivered, "the informer has ended");
     undelivered
+}
+
+impl<K: Send + 'static> HealthCheck for SharedInformer<K> {
+    fn name(&self) -> String {
+        self.name.to_string()
+    }
+
+    fn check(&self) -> Verdict {
+        let mut verdict = self.monitor().map_or_else(Verdict::default, |monitor| monitor.check());
+        if verdict.not_ready.is_none() {
+            verdict.not_ready = self.lag_cause().map(|cause| cause.to_string());
+        }
+        verdict
+    }
 }
 
 impl<K> fmt::Debug for SharedInformer<K> {

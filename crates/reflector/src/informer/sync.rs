@@ -80,7 +80,7 @@ impl fmt::Display for Cause {
             Self::Failing(report) => write!(f, "failing: {report}"),
             Self::Busy(phase) => write!(f, "{phase}"),
             Self::Handler { name, lag } => {
-                write!(f, "handler {name} has up to {} objects to go", lag.present + lag.waiting)
+                write!(f, "handler {name} is busy, and up to {} more events wait", lag.present + lag.waiting)
             }
         }
     }

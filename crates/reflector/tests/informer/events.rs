@@ -237,3 +237,47 @@ async fn folding_the_events_gives_the_cache_after_random_changes() {
         assert_eq!(fold.lock().unwrap().values().cloned().collect::<Vec<_>>(), expected);
     }
 }
+
+/// client-go: SharedInformerTransformer, TransformingInformer.
+#[tokio::test(start_paused = true)]
+async fn handlers_see_what_the_transform_made() {
+    let (source, mut server) = scripted();
+    let trim = reflector::transform::Trim::new().path("/spec").unwrap();
+    let informer = SharedInformer::new(Reflector::builder(source).transform(trim));
+    let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel::<String>();
+    let (one, two) = (sender.clone(), sender);
+    let json = |o: &reflector::Object<Json>| String::from_utf8_lossy(o.json()).into_owned();
+    let handler = Callbacks::new()
+        .on_add(move |o, _| one.send(json(&o)).unwrap())
+        .on_update(move |old, new| two.send(json(&old) + &json(&new)).unwrap());
+    informer.add_handler(handler).unwrap();
+    informer.start().unwrap();
+    let with_spec = |version: &str| {
+        let text = String::from_utf8_lossy(object("a", "u1", version).json()).into_owned();
+        reflector::Object::from_json(text.replacen('{', r#"{"spec":"secret","#, 1)).unwrap()
+    };
+    let stream = server.sync(&[with_spec("5")], "5").await;
+    let added = receiver.recv().await.unwrap();
+    assert!(added.contains("u1") && !added.contains("secret"), "{added}");
+    stream.send(vec![WatchEvent::Modified(with_spec("6"))]);
+    let updated = receiver.recv().await.unwrap();
+    assert!(updated.contains("u1") && !updated.contains("secret"), "{updated}");
+    informer.stop().await.unwrap();
+}
+
+/// SI-27. client-go: NameForHandler.
+#[tokio::test(start_paused = true)]
+async fn a_handler_is_called_after_its_type_or_its_closure() {
+    let (informer, _server) = informer();
+    let names = [
+        informer.add_handler(recorder().0).unwrap(),
+        informer.add_handler(Callbacks::new()).unwrap(),
+        informer.add_handler(from_fn(|_: Event<Json>| ())).unwrap(),
+        informer.add_handler_with(Callbacks::new(), HandlerOptions::new().name("mine")).unwrap(),
+    ]
+    .map(|handler| handler.name().to_owned());
+    assert!(names[0].ends_with("::Recorder"), "{names:?}");
+    assert_eq!((&*names[1], &*names[3]), ("callbacks", "mine"));
+    assert!(names[2].contains("a_handler_is_called_after_its_type_or_its_closure"), "{names:?}");
+    informer.stop().await.unwrap();
+}

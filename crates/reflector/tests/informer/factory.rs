@@ -115,7 +115,7 @@ async fn whatever_is_not_in_sync_is_named_with_its_cause() {
         "out of order",
         "not for you",
         "never started (not started)",
-        "slow (handler h has up to 1 objects to go)",
+        "slow (handler h is busy, and up to 1 more events wait)",
     ] {
         assert!(text.contains(part), "{text}");
     }

@@ -240,3 +240,26 @@ async fn readiness_waits_for_the_start_too() {
     assert!(informer.staleness().is_some());
     informer.stop().await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_tells_what_is_not_in_sync_and_a_monitor_keeps_nothing_alive() {
+    let (informer, mut server) = informer();
+    let informer = Arc::new(informer);
+    let health = reflector::health::Health::new();
+    health.add(Arc::clone(&informer));
+    let verdict = || health.readyz().to_string();
+    assert!(verdict().contains("letters in namespace ns failed: not started"), "{}", verdict());
+    let (handler, mut seen, gate) = gated();
+    let handler = informer.add_handler(handler).unwrap();
+    informer.start().unwrap();
+    let _stream = server.sync(&[object("a", "u1", "5")], "5").await;
+    assert_eq!(seen.next().await, "initial a@5");
+    assert!(verdict().contains("Recorder is busy, and up to 0 more events wait"), "{}", verdict());
+    gate.add_permits(10);
+    handler.synced().await.unwrap();
+    assert!(health.readyz().is_ok(), "{}", verdict());
+    let monitor = informer.monitor().unwrap();
+    drop((health, informer));
+    assert_eq!(handler.removed().await, Ok(HandlerState::Stopped));
+    assert!(monitor.staleness().is_some());
+}

@@ -7,6 +7,8 @@
 //! |---|---|
 //! | a copy of a Kubernetes resource | [`KubeListWatch`] and [`Reflector`] |
 //! | a copy of some namespaces, each with its own watch | [`NamespacedReflector`] |
+//! | to be called for every change | [`SharedInformer`], [`informer::EventHandler`] |
+//! | informers of many collections | [`InformerFactory`] |
 //! | to read it | [`Cache`], [`store::Snapshot`], [`Object`] |
 //! | to know how it is | [`Reflector::ready`], [`Reflector::status`], [`Reflector::staleness`] |
 //! | controllers of kube's runtime on it | `kube_runtime`, with the feature of that name |
@@ -54,6 +56,7 @@ struct Readme;
 
 mod driver;
 pub mod health;
+pub mod informer;
 #[cfg(feature = "kube-runtime")]
 pub mod kube_runtime;
 mod metrics;
@@ -71,8 +74,9 @@ pub mod watch;
 pub mod wire;
 
 pub use driver::Control;
-pub use object::{DecodeCause, DecodeError, InvalidKey, Object, ObjectKey, ObjectMeta};
+pub use informer::{EventHandler, InformerFactory, Registration, SharedInformer};
 pub use namespaces::{NamespaceNotReady, NamespacedBuilder, NamespacedReflector, NotAllReady};
+pub use object::{DecodeCause, DecodeError, InvalidKey, Object, ObjectKey, ObjectMeta};
 pub use reflector::{Builder, Handle, NotReady, Reflector};
 pub use selector::{FieldSelector, LabelSelector};
 #[cfg(feature = "kube")]

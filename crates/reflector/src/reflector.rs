@@ -21,7 +21,7 @@ use crate::{
     health::Monitor,
     metrics::Metrics,
     protocol::{BackoffOptions, ErrorReport, InitialRead, Machine, Options, Phase, Status},
-    source::ListWatch,
+    source::{ListWatch, Selection},
     store::CacheWriter,
     transform::{Chain, Transform},
 };
@@ -99,6 +99,10 @@ impl<K: Send + 'static> Reflector<K> {
     #[must_use]
     pub fn staleness(&self) -> Option<Duration> {
         self.handle.staleness()
+    }
+
+    pub(crate) fn into_handle(self) -> Handle {
+        self.handle
     }
 
     /// See [`Handle::monitor`].
@@ -296,6 +300,7 @@ pub struct Builder<K, L> {
 /// Everything but the store.
 struct Settings<K, L> {
     source: L,
+    name: Option<String>,
     options: Options,
     on_error: ErrorHandler,
     resync_if: ResyncPredicate,
@@ -308,6 +313,7 @@ impl<K: Send + 'static, L: ListWatch<K>> Builder<K, L> {
         let (cache, writer) = Cache::new();
         let settings = Settings {
             source,
+            name: None,
             options: Options::default(),
             on_error: Box::new(|_| Control::Continue),
             resync_if: Box::new(|| true),
@@ -315,6 +321,23 @@ impl<K: Send + 'static, L: ListWatch<K>> Builder<K, L> {
             seed: None,
         };
         Self { cache, writer, settings }
+    }
+
+    /// What the collection is called in messages, and in the label `resource` of metrics. Default: what the source
+    /// [describes](ListWatch::describe) itself as. Two reflectors of one name share their metrics.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.settings.name = Some(name.into());
+        self
+    }
+
+    /// What it is called now.
+    pub(crate) fn target(&self) -> String {
+        self.settings.name.clone().unwrap_or_else(|| self.settings.source.describe())
+    }
+
+    /// Which part of the collection is wanted.
+    pub(crate) fn selection(&self) -> &Selection {
+        &self.settings.options.selection
     }
 
     /// Only objects that this label selector selects: `app=web,tier in (a,b)`. Objects that leave the selection are
@@ -377,6 +400,12 @@ impl<K: Send + 'static, L: ListWatch<K>> Builder<K, L> {
     /// Tells the store to resync at this interval, at least one second. Default: never.
     pub fn resync_every(mut self, interval: Duration) -> Self {
         self.settings.options.resync_every = Some(interval);
+        self
+    }
+
+    /// Like [`resync_every`](Self::resync_every), where nothing else was said.
+    pub(crate) fn default_resync(mut self, interval: Duration) -> Self {
+        self.settings.options.resync_every.get_or_insert(interval);
         self
     }
 
@@ -488,7 +517,7 @@ impl<K: Send + 'static, L: ListWatch<K>> Builder<K, L> {
 
 impl<K: Send + 'static, L: ListWatch<K>> Settings<K, L> {
     fn start<S: Store<K>>(mut self, store: S) -> Handle {
-        let target = self.source.describe();
+        let target = self.name.take().unwrap_or_else(|| self.source.describe());
         self.options.target = target.as_str().into();
         let seed = self.seed.unwrap_or_else(|| RandomState::new().hash_one(0));
         let machine = Machine::new(self.options, seed);

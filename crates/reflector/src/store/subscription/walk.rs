@@ -17,12 +17,14 @@ pub(super) struct Walk<K> {
     namespace: Option<Arc<str>>,
     next: VecDeque<Object<K>>,
     last: Option<Object<K>>,
+    /// How many objects have been fetched.
+    fetched: usize,
     done: bool,
 }
 
 impl<K> Walk<K> {
     pub(super) fn new(root: Arc<Root<K>>, namespace: Option<Arc<str>>) -> Self {
-        Self { root, namespace, next: VecDeque::new(), last: None, done: false }
+        Self { root, namespace, next: VecDeque::new(), last: None, fetched: 0, done: false }
     }
 
     /// Whether all of a namespace, or all of everything, is in it.
@@ -32,7 +34,8 @@ impl<K> Walk<K> {
 
     /// How many objects are to come at the most.
     pub(super) fn len_max(&self) -> usize {
-        if self.done { self.next.len() } else { self.root.objects.len() }
+        let unfetched = if self.done { 0 } else { self.root.objects.len().saturating_sub(self.fetched) };
+        self.next.len() + unfetched
     }
 
     fn fetch(&mut self) {
@@ -45,6 +48,7 @@ impl<K> Walk<K> {
         let rest = self.root.objects.range((from, Bound::Unbounded));
         let rest = rest.take_while(|entry| namespace.is_none() || entry.0.namespace() == namespace);
         self.next.extend(rest.take(CHUNK).map(|Entry(object)| object.clone()));
+        self.fetched += self.next.len();
         self.done = self.next.len() < CHUNK;
         self.last = self.next.back().cloned();
     }
@@ -58,5 +62,26 @@ impl<K> Iterator for Walk<K> {
             self.fetch();
         }
         self.next.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::{FutureExt, StreamExt};
+
+    use crate::{Cache, Change, Object, Store};
+
+    /// Symptom: a subscriber that was slow at the start showed the same lag until it had taken everything.
+    #[test]
+    fn what_has_been_told_is_not_to_come_any_more() {
+        let (cache, mut writer) = Cache::<serde_json::Value>::new();
+        let make = |i: usize| Object::from_json(format!(r#"{{"metadata":{{"name":"o{i:03}"}}}}"#)).unwrap();
+        writer.stage((0..200).map(|i| Change::Upsert(make(i))).collect()).unwrap();
+        writer.commit_replace(None).unwrap();
+        let mut changes = cache.subscribe();
+        for left in (0..200).rev() {
+            assert!(changes.next().now_or_never().flatten().is_some());
+            assert_eq!(changes.lag().present, left);
+        }
     }
 }

@@ -45,6 +45,7 @@
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
+pub mod condition;
 mod driver;
 mod metrics;
 mod object;
@@ -53,6 +54,7 @@ mod reflector;
 pub mod source;
 pub mod store;
 mod version;
+mod wait;
 pub mod wire;
 
 pub use driver::Control;
@@ -62,3 +64,4 @@ pub use reflector::{Builder, Handle, NotReady, Reflector};
 pub use source::{KubeListWatch, kube_client};
 pub use store::{Cache, Change, Delta, Event, Index, IndexBy, Policy, Store, StoreError, Subscription};
 pub use version::ResourceVersion;
+pub use wait::WaitError;

@@ -10,6 +10,7 @@ mod snapshot;
 mod staging;
 mod step;
 mod subscription;
+mod wait;
 mod writer;
 
 use std::task::{Context, Poll};
@@ -20,6 +21,7 @@ pub use cache::Cache;
 pub use index::{Index, IndexBy, IndexFailure, UnknownIndex};
 pub use snapshot::{Iter, Snapshot};
 pub use subscription::{Ended, Event, Lag, LagMeter, Policy, ShortLived, Subscribe, Subscription, WhenFull};
+pub use wait::Stopped;
 pub use writer::{CacheWriter, NamespaceWriters};
 
 /// One change of one object.

@@ -48,6 +48,13 @@ impl<K> Snapshot<K> {
         self.root.is_synced()
     }
 
+    /// Whether everything of one namespace has been there once. Of a cache that is filled as a whole, the same as
+    /// [`is_synced`](Self::is_synced).
+    #[must_use]
+    pub fn is_synced_in(&self, namespace: &str) -> bool {
+        self.root.is_synced_in(namespace)
+    }
+
     /// How many objects there are.
     #[must_use]
     pub fn len(&self) -> usize {

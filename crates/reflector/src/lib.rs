@@ -47,6 +47,7 @@ struct Readme;
 
 pub mod condition;
 mod driver;
+mod lister;
 mod metrics;
 mod object;
 pub mod protocol;
@@ -58,6 +59,7 @@ mod wait;
 pub mod wire;
 
 pub use driver::Control;
+pub use lister::{Lister, NamespaceLister, NotFound};
 pub use object::{DecodeError, Object, ObjectKey, ObjectMeta};
 pub use reflector::{Builder, Handle, NotReady, Reflector};
 #[cfg(feature = "kube")]

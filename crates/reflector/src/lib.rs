@@ -47,6 +47,7 @@ struct Readme;
 
 pub mod condition;
 mod driver;
+pub mod fence;
 mod lister;
 mod metrics;
 mod object;
@@ -59,6 +60,7 @@ mod wait;
 pub mod wire;
 
 pub use driver::Control;
+pub use fence::FencedCache;
 pub use lister::{Lister, NamespaceLister, NotFound};
 pub use object::{DecodeError, Object, ObjectKey, ObjectMeta};
 pub use reflector::{Builder, Handle, NotReady, Reflector};

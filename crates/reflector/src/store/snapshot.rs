@@ -114,6 +114,22 @@ impl<K: 'static> Snapshot<K> {
         Ok(find(&self.root.indexes, index)?.count(value))
     }
 
+    /// Whether an object, which need not be in the cache, has a value in an index. One whose values are unknown has
+    /// none.
+    pub(crate) fn has_value<V, Q>(
+        &self,
+        index: &Index<K, V>,
+        object: &Object<K>,
+        value: &Q,
+    ) -> Result<bool, UnknownIndex>
+    where
+        V: Borrow<Q> + Hash + Eq + 'static,
+        Q: Hash + Eq + ?Sized,
+    {
+        let values = find(&self.root.indexes, index)?.values_of(object).unwrap_or_default();
+        Ok(values.iter().any(|held| held.borrow() == value))
+    }
+
     /// All values of an index, each once, in no order.
     ///
     /// # Errors

@@ -430,6 +430,24 @@ async fn a_read_that_waits_sees_deletions_too() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_stream_of_writes_does_not_hold_a_read_up() {
+    let mut rig = Rig::new();
+    let pods = rig.pods.clone();
+    rig.write("a", "u1", "7");
+    let waiting = pods.wait(SOON);
+    let mut read = pin!(waiting.list());
+    assert!(poll!(read.as_mut()).is_pending());
+    // Another write of another object, and of the same one.
+    rig.write("b", "u2", "9");
+    rig.write("a", "u1", "10");
+    rig.watch_put("a", "u1", "6");
+    assert!(poll!(read.as_mut()).is_pending());
+    rig.watch_put("a", "u1", "7");
+    assert_eq!(text(&read.await.unwrap()), "a@7");
+    assert_eq!(rig.shown(), "a@10 b@9");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_read_that_waits_in_vain_says_for_what() {
     let rig = Rig::new();
     for name in ["b", "c", "d", "e"] {

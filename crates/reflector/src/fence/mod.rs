@@ -74,7 +74,7 @@ use std::{
 use serde::Serialize;
 
 use self::{
-    record::Answer,
+    record::{Answer, Record},
     state::{Keys, State},
 };
 use crate::{
@@ -243,6 +243,13 @@ impl<K> FencedCache<K> {
         state.expire(&snapshot, self.limit);
         let answers = state.answers(keys, &snapshot);
         (snapshot, answers)
+    }
+
+    /// The fences as they are now.
+    fn fences(&self, keys: Keys<'_>) -> Vec<(ObjectKey, Record<K>)> {
+        let mut state = self.state();
+        state.expire(&self.cache.snapshot(), self.limit);
+        state.fences(keys)
     }
 
     /// A panic while it was locked leaves records that were settled or not; both are good.

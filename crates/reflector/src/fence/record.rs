@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use tokio::time::Instant;
 
-use crate::{Object, ResourceVersion, protocol::Revision, store::Snapshot};
+use crate::{Object, ObjectKey, ResourceVersion, protocol::Revision, store::Snapshot};
 
 /// What the cache has under a key, and what it is current as of there.
 pub(super) struct View<'a, K> {
@@ -17,9 +17,9 @@ pub(super) struct View<'a, K> {
 }
 
 impl<'a, K> View<'a, K> {
-    pub(super) fn of(snapshot: &'a Snapshot<K>, namespace: Option<&str>, name: &str) -> Self {
-        let version = namespace.map_or_else(|| snapshot.version(), |ns| snapshot.version_of(ns));
-        Self { cached: snapshot.get(namespace, name), version }
+    pub(super) fn of_key(snapshot: &'a Snapshot<K>, key: &ObjectKey) -> Self {
+        let version = key.namespace().map_or_else(|| snapshot.version(), |ns| snapshot.version_of(ns));
+        Self { cached: snapshot.get(key.namespace(), key.name()), version }
     }
 }
 
@@ -49,6 +49,7 @@ struct Written<K> {
 }
 
 /// An object that is known to be gone.
+#[derive(Clone)]
 struct Deleted {
     uid: Box<str>,
     version: Option<ResourceVersion>,
@@ -57,6 +58,18 @@ struct Deleted {
     /// The cache has had it since this was recorded.
     seen: bool,
     at: Instant,
+}
+
+impl<K> Clone for Record<K> {
+    fn clone(&self) -> Self {
+        Self { written: self.written.clone(), deleted: self.deleted.clone() }
+    }
+}
+
+impl<K> Clone for Written<K> {
+    fn clone(&self) -> Self {
+        Self { object: self.object.clone(), base: self.base.clone(), at: self.at }
+    }
 }
 
 fn order(a: Option<&ResourceVersion>, b: Option<&ResourceVersion>) -> Option<Ordering> {

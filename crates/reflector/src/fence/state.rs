@@ -22,6 +22,24 @@ pub(super) enum Keys<'a> {
     All,
 }
 
+impl Keys<'_> {
+    fn first(self) -> Bound<ObjectKey> {
+        match self {
+            Keys::One(key) => Bound::Included(key.clone()),
+            Keys::Namespace(namespace) => Bound::Included(ObjectKey::new(Some(namespace), "")),
+            Keys::All => Bound::Unbounded,
+        }
+    }
+
+    fn contain(self, key: &ObjectKey) -> bool {
+        match self {
+            Keys::One(one) => key == one,
+            Keys::Namespace(namespace) => key.namespace() == Some(namespace),
+            Keys::All => true,
+        }
+    }
+}
+
 pub(super) struct State<K> {
     records: BTreeMap<ObjectKey, Record<K>>,
     /// When each fence was recorded, the oldest first. The fence may be void already.
@@ -38,7 +56,7 @@ impl<K> State<K> {
     pub(super) fn write(&mut self, object: Object<K>, snapshot: &Snapshot<K>, limit: Duration) {
         let key = object.key().clone();
         let at = self.begin(snapshot, limit);
-        let view = View::of(snapshot, key.namespace(), key.name());
+        let view = View::of_key(snapshot, &key);
         let record = self.records.entry(key.clone()).or_insert_with(Record::new);
         record.write(object, &view, at);
         self.end(key, at);
@@ -53,7 +71,7 @@ impl<K> State<K> {
         limit: Duration,
     ) {
         let at = self.begin(snapshot, limit);
-        let view = View::of(snapshot, key.namespace(), key.name());
+        let view = View::of_key(snapshot, key);
         let record = self.records.entry(key.clone()).or_insert_with(Record::new);
         record.delete(uid, version, &view, at);
         self.end(key.clone(), at);
@@ -84,7 +102,7 @@ impl<K> State<K> {
             && let Some((_, key)) = self.recorded.pop_front()
         {
             let Some(record) = self.records.get_mut(&key) else { continue };
-            let view = View::of(snapshot, key.namespace(), key.name());
+            let view = View::of_key(snapshot, &key);
             record.settle(&view);
             let missed = record.expire(before, &view);
             if missed > 0 {
@@ -100,20 +118,10 @@ impl<K> State<K> {
 
     /// Settles the records of some keys, and gives, in the order of the keys, those which change what is shown.
     pub(super) fn answers(&mut self, keys: Keys<'_>, snapshot: &Snapshot<K>) -> Vec<(ObjectKey, Answer<K>)> {
-        let first = match keys {
-            Keys::One(key) => Bound::Included(key.clone()),
-            Keys::Namespace(namespace) => Bound::Included(ObjectKey::new(Some(namespace), "")),
-            Keys::All => Bound::Unbounded,
-        };
-        let concerned = |key: &ObjectKey| match keys {
-            Keys::One(one) => key == one,
-            Keys::Namespace(namespace) => key.namespace() == Some(namespace),
-            Keys::All => true,
-        };
         let (mut answers, mut void) = (Vec::new(), Vec::new());
-        let range = self.records.range_mut((first, Bound::Unbounded));
-        for (key, record) in range.take_while(|(key, _)| concerned(key)) {
-            let view = View::of(snapshot, key.namespace(), key.name());
+        let range = self.records.range_mut((keys.first(), Bound::Unbounded));
+        for (key, record) in range.take_while(|(key, _)| keys.contain(key)) {
+            let view = View::of_key(snapshot, key);
             record.settle(&view);
             if record.is_empty() {
                 void.push(key.clone());
@@ -126,6 +134,13 @@ impl<K> State<K> {
         }
         void.iter().for_each(|key| drop(self.records.remove(key)));
         answers
+    }
+
+    /// A copy of the records of some keys.
+    pub(super) fn fences(&self, keys: Keys<'_>) -> Vec<(ObjectKey, Record<K>)> {
+        let range = self.records.range((keys.first(), Bound::Unbounded));
+        let concerned = range.take_while(|(key, _)| keys.contain(key));
+        concerned.map(|(key, record)| (key.clone(), record.clone())).collect()
     }
 
     pub(super) fn len(&self) -> usize {

@@ -2,7 +2,11 @@
 
 use std::{borrow::Borrow, fmt, hash::Hash, time::Duration};
 
-use super::{FencedCache, Keys};
+use super::{
+    FencedCache,
+    record::{Answer, Record, View},
+    state::Keys,
+};
 use crate::{
     Index, Object, ObjectKey, ResourceVersion,
     store::{Snapshot, Stopped, UnknownIndex},
@@ -10,8 +14,8 @@ use crate::{
 
 /// Reads of a [`FencedCache`] that wait. See [`FencedCache::wait`].
 ///
-/// What they give is one state of the cache, in which everything that was written before is seen, or something later.
-/// Each waits only for the writes that it concerns. Dropping a future at any time is safe.
+/// What they give is one state of the cache, in which everything that was recorded before the first poll is seen, or something
+/// later. Each waits only for the writes that it concerns. Dropping a future at any time is safe.
 pub struct Waiting<'a, K> {
     fenced: &'a FencedCache<K>,
     limit: Duration,
@@ -78,22 +82,39 @@ impl<'a, K> Waiting<'a, K> {
     }
 
     async fn caught_up(&self, keys: Keys<'_>) -> Result<Snapshot<K>, ReadError> {
-        let look = || {
-            let (snapshot, pending) = self.fenced.look(keys);
-            pending.is_empty().then_some(snapshot)
-        };
-        let caught_up = self.fenced.cache().until(look);
-        let waiting = || self.fenced.look(keys).1.into_iter().map(|(key, _)| key).collect();
-        match tokio::time::timeout(self.limit, caught_up).await {
+        let cache = self.fenced.cache();
+        // Only what was written until now: a stream of writes must not hold a read up for ever.
+        let mut fences = self.fenced.fences(keys);
+        let caught_up = cache.until(|| {
+            let snapshot = cache.snapshot();
+            fences.retain_mut(|(key, record)| {
+                record.settle(&View::of_key(&snapshot, key));
+                !record.is_empty()
+            });
+            let is_caught_up = waiting(&fences, &snapshot).next().is_none();
+            is_caught_up.then_some(snapshot)
+        });
+        let ended = tokio::time::timeout(self.limit, caught_up).await;
+        let waiting = || waiting(&fences, &cache.snapshot()).cloned().collect();
+        match ended {
             Ok(Ok(snapshot)) => Ok(snapshot),
             Ok(Err(Stopped)) => Err(ReadError::Stopped { waiting: waiting() }),
-            Err(_) => Err(ReadError::Deadline {
-                limit: self.limit,
-                waiting: waiting(),
-                reached: self.fenced.cache().version(),
-            }),
+            Err(_) => {
+                Err(ReadError::Deadline { limit: self.limit, waiting: waiting(), reached: cache.version() })
+            }
         }
     }
+}
+
+/// The keys under which the cache shows something from before the fences.
+fn waiting<'a, K>(
+    fences: &'a [(ObjectKey, Record<K>)],
+    snapshot: &'a Snapshot<K>,
+) -> impl Iterator<Item = &'a ObjectKey> {
+    let differs = |(key, record): &(ObjectKey, Record<K>)| {
+        !matches!(record.answer(&View::of_key(snapshot, key)), Answer::Cached)
+    };
+    fences.iter().filter(move |fence| differs(fence)).map(|(key, _)| key)
 }
 
 impl<K> fmt::Debug for Waiting<'_, K> {

@@ -14,8 +14,8 @@ use crate::{
 
 /// Reads of a [`FencedCache`] that wait. See [`FencedCache::wait`].
 ///
-/// What they give is one state of the cache, in which everything that was recorded before the first poll is seen, or something
-/// later. Each waits only for the writes that it concerns. Dropping a future at any time is safe.
+/// What they give is one state of the cache, in which everything that was recorded before the first poll is seen, or
+/// something later. Each waits only for the writes that it concerns. Dropping a future at any time is safe.
 pub struct Waiting<'a, K> {
     fenced: &'a FencedCache<K>,
     limit: Duration,

@@ -23,7 +23,6 @@ impl<K> Cache<K> {
     pub(crate) async fn until<T>(&self, mut decide: impl FnMut() -> Option<T>) -> Result<T, Stopped> {
         let mut published = self.shared.published.subscribe();
         loop {
-            published.mark_unchanged();
             // Looked at before the content: what is decided then is decided of the last content.
             let stopped = self.is_stopped();
             if let Some(answer) = decide() {

@@ -54,11 +54,14 @@
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
+pub mod condition;
 mod driver;
+pub mod fence;
 pub mod health;
 pub mod informer;
 #[cfg(feature = "kube-runtime")]
 pub mod kube_runtime;
+mod lister;
 mod metrics;
 mod namespaces;
 mod object;
@@ -70,11 +73,14 @@ pub mod store;
 mod sync;
 pub mod transform;
 mod version;
+mod wait;
 pub mod watch;
 pub mod wire;
 
 pub use driver::Control;
+pub use fence::FencedCache;
 pub use informer::{EventHandler, InformerFactory, Registration, SharedInformer};
+pub use lister::{Lister, NamespaceLister, NotFound};
 pub use namespaces::{NamespaceNotReady, NamespacedBuilder, NamespacedReflector, NotAllReady};
 pub use object::{DecodeCause, DecodeError, InvalidKey, Object, ObjectKey, ObjectMeta};
 pub use reflector::{Builder, Handle, NotReady, Reflector};
@@ -83,3 +89,4 @@ pub use selector::{FieldSelector, LabelSelector};
 pub use source::{KubeListWatch, kube_client};
 pub use store::{Cache, Change, Delta, Event, Index, IndexBy, Policy, Store, StoreError, Subscription};
 pub use version::ResourceVersion;
+pub use wait::WaitError;

@@ -13,6 +13,7 @@ mod staging;
 mod step;
 mod subscription;
 mod ttl;
+mod wait;
 mod writer;
 
 use std::task::{Context, Poll};
@@ -25,6 +26,7 @@ pub use index::{Index, IndexBy, IndexFailure, UnknownIndex};
 pub use snapshot::{Iter, Snapshot};
 pub use subscription::{Ended, Event, Lag, LagMeter, Policy, ShortLived, Subscribe, Subscription, WhenFull};
 pub use ttl::{TtlStore, TtlWriter};
+pub use wait::Stopped;
 pub use writer::{CacheWriter, NamespaceWriters};
 
 /// One change of one object.

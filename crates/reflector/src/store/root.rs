@@ -2,7 +2,7 @@
 
 use std::{
     any::Any,
-    sync::{Arc, PoisonError},
+    sync::{Arc, PoisonError, atomic::AtomicBool},
 };
 
 use arc_swap::ArcSwap;
@@ -78,6 +78,12 @@ impl<K> Root<K> {
         all.or_else(|| self.scopes.get(&Scope::Namespace(namespace.into())))?.version.as_ref()
     }
 
+    /// Whether everything of one namespace has been there once.
+    pub(super) fn is_synced_in(&self, namespace: &str) -> bool {
+        let all = self.scopes.get(&Scope::All);
+        all.or_else(|| self.scopes.get(&Scope::Namespace(namespace.into()))).is_some_and(|state| state.synced)
+    }
+
     /// Whether every scope has held all of its part once.
     pub(super) fn is_synced(&self) -> bool {
         !self.scopes.is_empty() && self.scopes.values().all(|state| state.synced)
@@ -93,8 +99,10 @@ pub(super) struct Shared<K> {
     pub(super) root: ArcSwap<Root<K>>,
     content: Mutex<Content<K>>,
     hub: Mutex<Hub<K>>,
-    /// Told after every publication.
+    /// Told after every publication, and when the last writer goes.
     pub(super) published: watch::Sender<()>,
+    /// Nobody writes any more. Set before `published` is told.
+    pub(super) closed: AtomicBool,
 }
 
 impl<K> Shared<K> {
@@ -104,6 +112,7 @@ impl<K> Shared<K> {
             content: Mutex::new(Content::default()),
             hub: Mutex::new(Hub::default()),
             published: watch::Sender::new(()),
+            closed: AtomicBool::new(false),
         }
     }
 

@@ -48,6 +48,13 @@ impl<K> Snapshot<K> {
         self.root.is_synced()
     }
 
+    /// Whether everything of one namespace has been there once. Of a cache that is filled as a whole, the same as
+    /// [`is_synced`](Self::is_synced).
+    #[must_use]
+    pub fn is_synced_in(&self, namespace: &str) -> bool {
+        self.root.is_synced_in(namespace)
+    }
+
     /// How many objects there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -105,6 +112,22 @@ impl<K: 'static> Snapshot<K> {
         Q: Hash + Eq + ?Sized,
     {
         Ok(find(&self.root.indexes, index)?.count(value))
+    }
+
+    /// Whether an object, which need not be in the cache, has a value in an index. One whose values are unknown has
+    /// none.
+    pub(crate) fn has_value<V, Q>(
+        &self,
+        index: &Index<K, V>,
+        object: &Object<K>,
+        value: &Q,
+    ) -> Result<bool, UnknownIndex>
+    where
+        V: Borrow<Q> + Hash + Eq + 'static,
+        Q: Hash + Eq + ?Sized,
+    {
+        let values = find(&self.root.indexes, index)?.values_of(object).unwrap_or_default();
+        Ok(values.iter().any(|held| held.borrow() == value))
     }
 
     /// All values of an index, each once, in no order.

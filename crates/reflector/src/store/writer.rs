@@ -9,7 +9,7 @@
 
 use std::{
     ops::Bound,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     task::{Context, Poll},
 };
 
@@ -77,6 +77,7 @@ impl<K> Drop for Open<K> {
     fn drop(&mut self) {
         let awake = self.0.hub().close();
         awake.into_iter().for_each(std::task::Waker::wake);
+        self.0.closed.store(true, Ordering::Release);
         self.0.published.send_replace(());
     }
 }

@@ -58,13 +58,15 @@ impl<V: Borrow<Q>, Q: Eq + ?Sized> Equivalent<Value<V>> for Probe<'_, Q> {
 
 /// The content of an index at one moment. A clone shares everything.
 pub(in super::super) struct Postings<K, V> {
+    /// What the values come from.
+    by: Arc<IndexBy<K, V>>,
     values: imbl::HashMap<Value<V>, Group<K>>,
     failed: Objects<K>,
 }
 
 impl<K, V> Clone for Postings<K, V> {
     fn clone(&self) -> Self {
-        Self { values: self.values.clone(), failed: self.failed.clone() }
+        Self { by: Arc::clone(&self.by), values: self.values.clone(), failed: self.failed.clone() }
     }
 }
 
@@ -92,6 +94,12 @@ impl<K, V: Hash + Eq> Postings<K, V> {
         self.values.keys().map(|value| &*value.0)
     }
 
+    /// The values of any object. Those of one revision may come more than once.
+    pub(in super::super) fn values_of(&self, object: &Object<K>) -> Result<Vec<V>, IndexFailure> {
+        let values = catch_unwind(AssertUnwindSafe(|| (self.by.function)(object)));
+        values.unwrap_or_else(|_| Err("the index function panicked".into()))
+    }
+
     /// The objects whose values are unknown.
     pub(in super::super) fn failed(&self) -> &Objects<K> {
         &self.failed
@@ -116,7 +124,6 @@ impl<V> Values<V> {
 /// An index that is kept up to date.
 pub(in super::super) struct Typed<K, V> {
     id: IndexId,
-    by: IndexBy<K, V>,
     postings: Postings<K, V>,
     /// The values of each held revision, by its address, so that taking it out asks no function a second time: it might
     /// answer differently, and the object would stay under a value for ever.
@@ -126,8 +133,8 @@ pub(in super::super) struct Typed<K, V> {
 
 impl<K: 'static, V: Hash + Eq + Clone + Send + Sync + 'static> Typed<K, V> {
     pub(in super::super) fn new(by: IndexBy<K, V>) -> Self {
-        let postings = Postings { values: imbl::HashMap::new(), failed: Objects::new() };
-        Self { id: IndexId::next(), by, postings, held: HashMap::new(), published: None }
+        let postings = Postings { by: Arc::new(by), values: imbl::HashMap::new(), failed: Objects::new() };
+        Self { id: IndexId::next(), postings, held: HashMap::new(), published: None }
     }
 
     pub(in super::super) fn handle(&self) -> Index<K, V> {
@@ -149,8 +156,7 @@ impl<K: 'static, V: Hash + Eq + Clone + Send + Sync + 'static> Typed<K, V> {
 
     /// The values of an object, each once.
     fn values_of(&self, object: &Object<K>) -> Result<Vec<V>, IndexFailure> {
-        let values = catch_unwind(AssertUnwindSafe(|| (self.by.function)(object)));
-        let mut values = values.unwrap_or_else(|_| Err("the index function panicked".into()))?;
+        let mut values = self.postings.values_of(object)?;
         if values.len() > 1 {
             let mut seen = std::collections::HashSet::with_capacity(values.len());
             values.retain(|value| seen.insert(value.clone()));
@@ -234,6 +240,10 @@ impl<K: 'static, V: Hash + Eq + Clone + Send + Sync + 'static> Maintained<K> for
 
     fn publish(&mut self) -> PublishedIndex {
         let postings = self.published.get_or_insert_with(|| Arc::new(self.postings.clone()));
-        PublishedIndex { id: self.id, label: self.by.label.clone(), postings: Arc::clone(postings) as _ }
+        PublishedIndex {
+            id: self.id,
+            label: self.postings.by.label.clone(),
+            postings: Arc::clone(postings) as _,
+        }
     }
 }

@@ -1,0 +1,149 @@
+//! The fences of all keys.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    ops::Bound,
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use super::record::{Answer, Record, View};
+use crate::{Object, ObjectKey, ResourceVersion, store::Snapshot};
+
+/// Fewer records than this are not worth a sweep.
+const SWEEP_MIN: usize = 64;
+
+/// Which keys a read concerns.
+#[derive(Clone, Copy)]
+pub(super) enum Keys<'a> {
+    One(&'a ObjectKey),
+    Namespace(&'a str),
+    All,
+}
+
+impl Keys<'_> {
+    fn first(self) -> Bound<ObjectKey> {
+        match self {
+            Keys::One(key) => Bound::Included(key.clone()),
+            Keys::Namespace(namespace) => Bound::Included(ObjectKey::new(Some(namespace), "")),
+            Keys::All => Bound::Unbounded,
+        }
+    }
+
+    fn contain(self, key: &ObjectKey) -> bool {
+        match self {
+            Keys::One(one) => key == one,
+            Keys::Namespace(namespace) => key.namespace() == Some(namespace),
+            Keys::All => true,
+        }
+    }
+}
+
+pub(super) struct State<K> {
+    records: BTreeMap<ObjectKey, Record<K>>,
+    /// When each fence was recorded, the oldest first. The fence may be void already.
+    recorded: VecDeque<(Instant, ObjectKey)>,
+    /// With so many records, the void ones are looked for: no read may have asked for them.
+    sweep_at: usize,
+}
+
+impl<K> State<K> {
+    pub(super) fn new() -> Self {
+        Self { records: BTreeMap::new(), recorded: VecDeque::new(), sweep_at: SWEEP_MIN }
+    }
+
+    pub(super) fn write(&mut self, object: Object<K>, snapshot: &Snapshot<K>, limit: Duration) {
+        let key = object.key().clone();
+        let at = self.begin(snapshot, limit);
+        let view = View::of_key(snapshot, &key);
+        let record = self.records.entry(key.clone()).or_insert_with(Record::new);
+        record.write(object, &view, at);
+        self.end(key, at);
+    }
+
+    pub(super) fn delete(
+        &mut self,
+        key: &ObjectKey,
+        uid: &str,
+        version: Option<&ResourceVersion>,
+        snapshot: &Snapshot<K>,
+        limit: Duration,
+    ) {
+        let at = self.begin(snapshot, limit);
+        let view = View::of_key(snapshot, key);
+        let record = self.records.entry(key.clone()).or_insert_with(Record::new);
+        record.delete(uid, version, &view, at);
+        self.end(key.clone(), at);
+    }
+
+    fn begin(&mut self, snapshot: &Snapshot<K>, limit: Duration) -> Instant {
+        if self.records.len() >= self.sweep_at {
+            self.answers(Keys::All, snapshot);
+            // Twice what is live, so that a sweep costs each record little.
+            self.sweep_at = (2 * self.records.len()).max(SWEEP_MIN);
+        }
+        self.expire(snapshot, limit);
+        Instant::now()
+    }
+
+    fn end(&mut self, key: ObjectKey, at: Instant) {
+        if self.records.get(&key).is_some_and(Record::is_empty) {
+            self.records.remove(&key);
+        } else {
+            self.recorded.push_back((at, key));
+        }
+    }
+
+    /// Drops the fences that the server has not honoured for too long.
+    pub(super) fn expire(&mut self, snapshot: &Snapshot<K>, limit: Duration) {
+        let Some(before) = Instant::now().checked_sub(limit) else { return };
+        while self.recorded.front().is_some_and(|(at, _)| *at <= before)
+            && let Some((_, key)) = self.recorded.pop_front()
+        {
+            let Some(record) = self.records.get_mut(&key) else { continue };
+            let view = View::of_key(snapshot, &key);
+            record.settle(&view);
+            let missed = record.expire(before, &view);
+            if missed > 0 {
+                metrics::counter!("reflector_fences_expired_total", "type" => std::any::type_name::<K>())
+                    .increment(missed as u64);
+                tracing::warn!(%key, ?limit, "a write has not come back by the watch, and is not shown any more");
+            }
+            if record.is_empty() {
+                self.records.remove(&key);
+            }
+        }
+    }
+
+    /// Settles the records of some keys, and gives, in the order of the keys, those which change what is shown.
+    pub(super) fn answers(&mut self, keys: Keys<'_>, snapshot: &Snapshot<K>) -> Vec<(ObjectKey, Answer<K>)> {
+        let (mut answers, mut void) = (Vec::new(), Vec::new());
+        let range = self.records.range_mut((keys.first(), Bound::Unbounded));
+        for (key, record) in range.take_while(|(key, _)| keys.contain(key)) {
+            let view = View::of_key(snapshot, key);
+            record.settle(&view);
+            if record.is_empty() {
+                void.push(key.clone());
+                continue;
+            }
+            match record.answer(&view) {
+                Answer::Cached => {}
+                answer => answers.push((key.clone(), answer)),
+            }
+        }
+        void.iter().for_each(|key| drop(self.records.remove(key)));
+        answers
+    }
+
+    /// A copy of the records of some keys.
+    pub(super) fn fences(&self, keys: Keys<'_>) -> Vec<(ObjectKey, Record<K>)> {
+        let range = self.records.range((keys.first(), Bound::Unbounded));
+        let concerned = range.take_while(|(key, _)| keys.contain(key));
+        concerned.map(|(key, record)| (key.clone(), record.clone())).collect()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.records.len()
+    }
+}

@@ -247,7 +247,10 @@ where
 }
 
 /// Gives the limit back when the time is over.
-pub(crate) async fn within<T>(limit: Option<Duration>, future: impl Future<Output = T>) -> Result<T, Duration> {
+pub(crate) async fn within<T>(
+    limit: Option<Duration>,
+    future: impl Future<Output = T>,
+) -> Result<T, Duration> {
     match limit {
         None => Ok(future.await),
         Some(limit) => tokio::time::timeout(limit, future).await.map_err(|_| limit),

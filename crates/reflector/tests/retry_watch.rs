@@ -77,9 +77,13 @@ async fn event(items: &mut UnboundedReceiver<Item>) -> String {
 
 /// The error that ends the watch: nothing comes after it, however often it is polled, and nothing is asked for.
 async fn end(items: &mut UnboundedReceiver<Item>, server: &mut Server) -> RetryWatchError {
-    let error = in_time(items.recv()).await.flatten().expect("the watch has ended without an error").unwrap_err();
+    let error =
+        in_time(items.recv()).await.flatten().expect("the watch has ended without an error").unwrap_err();
     for _ in 0..2 {
-        assert!(matches!(in_time(items.recv()).await, Some(None)), "something came after {error}, or a panic");
+        assert!(
+            matches!(in_time(items.recv()).await, Some(None)),
+            "something came after {error}, or a panic"
+        );
     }
     assert!(server.try_next().is_none());
     error

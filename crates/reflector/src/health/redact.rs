@@ -99,12 +99,12 @@ fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
 /// Whether a credential may follow on a word.
 fn begins_after(word: &str, rest: &str) -> bool {
     let word: String = word.to_lowercase().replace(['-', '_'], "");
-    let has = |part: &&str| word.contains(*part);
-    let named = NAMES.iter().any(|name| has(name)) || ENDINGS.iter().any(|ending| word.ends_with(ending));
+    let has = |parts: &[&str]| parts.iter().any(|part| word.contains(part));
+    let named = has(&NAMES) || ENDINGS.iter().any(|ending| word.ends_with(ending));
     let sign = rest.trim_start_matches(['"', '\'', '`', '\\', ' ', ']']).starts_with([':', '=', '>']);
     let next = rest.trim_start().split(' ').next().unwrap_or_default();
     let next = next.trim_end_matches(|c: char| c.is_ascii_punctuation()).to_lowercase();
-    PASSWORDS.iter().any(|name| has(name))
+    has(&PASSWORDS)
         || (named && sign)
         || (SCHEMES.contains(&&*word) && !next.is_empty() && !NO_CREDENTIALS.contains(&&*next))
 }

@@ -81,7 +81,7 @@ impl<K> Filter<K> {
     pub(super) fn events(&self, item: Item<K>, synced: bool, into: &mut VecDeque<Event<K>>) {
         match item {
             Item::Present(object) if self.wants(&object) => {
-                into.push_back(Event::Added { object, initial: true });
+                into.push_back(Event::Added { object, initial: !synced });
             }
             Item::Resync(object) if self.wants(&object) => into.push_back(Event::Resync(object)),
             Item::Present(_) | Item::Resync(_) => {}

@@ -12,7 +12,7 @@ use crate::Object;
 const CHUNK: usize = 64;
 
 /// Where a walk through one root is. It keeps the root alive, and nothing else.
-pub(super) struct Walk<K> {
+pub(in super::super) struct Walk<K> {
     root: Arc<Root<K>>,
     namespace: Option<Arc<str>>,
     next: VecDeque<Object<K>>,
@@ -40,13 +40,17 @@ impl<K> Walk<K> {
 
     fn fetch(&mut self) {
         let namespace = self.namespace.as_deref();
+        let namespace = namespace.map(|namespace| Some(namespace).filter(|namespace| !namespace.is_empty()));
         let from = match &self.last {
             Some(last) => Bound::Excluded(KeyRef { namespace: last.namespace(), name: last.name() }),
-            None if namespace.is_some() => Bound::Included(KeyRef { namespace, name: "" }),
-            None => Bound::Unbounded,
+            None => match namespace {
+                Some(namespace) => Bound::Included(KeyRef { namespace, name: "" }),
+                None => Bound::Unbounded,
+            },
         };
         let rest = self.root.objects.range((from, Bound::Unbounded));
-        let rest = rest.take_while(|entry| namespace.is_none() || entry.0.namespace() == namespace);
+        let rest =
+            rest.take_while(|entry| namespace.is_none_or(|namespace| entry.0.namespace() == namespace));
         self.next.extend(rest.take(CHUNK).map(|Entry(object)| object.clone()));
         self.fetched += self.next.len();
         self.done = self.next.len() < CHUNK;

@@ -78,7 +78,8 @@ impl<K> Queue<K> {
     pub(super) fn new(options: Options, present: Arc<Root<K>>, synced: bool, ended: bool) -> Self {
         let (merging, short_lived) = match options.policy {
             Policy::Merge(short_lived) => (true, short_lived),
-            _ => (false, ShortLived::Deliver),
+            // Once there is too much, memory must not grow with objects that are no more.
+            _ => (false, ShortLived::Cancel),
         };
         let state = State {
             present: Some(Walk::new(present, options.namespace.clone())),

@@ -103,6 +103,12 @@ impl<K> Line<K> {
         self.entries.values().filter_map(Pending::object).map(|object| object.key().clone()).collect()
     }
 
+    /// Whether something of a namespace, or of any, is in line.
+    pub(super) fn has_any_of(&self, namespace: Option<&str>) -> bool {
+        let mut objects = self.entries.values().filter_map(Pending::object);
+        objects.any(|object| namespace.is_none_or(|of| object.namespace().unwrap_or_default() == of))
+    }
+
     pub(super) fn merged(&self) -> u64 {
         self.merged
     }

@@ -130,7 +130,15 @@ impl<K> Queue<K> {
     /// The content, of a namespace or of all, has come for the first time.
     pub(super) fn push_first(&self, root: &Arc<Root<K>>, of: Option<&Arc<str>>, after: &mut Aftermath<K>) {
         let (Some(namespace), Some(mut state)) = (self.share(of), self.open()) else { return };
-        state.present.push_back(Walk::new(Arc::clone(root), namespace));
+        self.sort(&mut state, after);
+        let walk = Walk::new(Arc::clone(root), namespace);
+        // A walk goes before what is in line. Where the end of the same objects is in line, since their namespace was
+        // taken out and came back, it has to go behind.
+        if state.line.has_any_of(of.map(|of| &**of)) {
+            walk.for_each(|object| state.line.push(&Step::Added(object)));
+        } else {
+            state.present.push_back(walk);
+        }
         after.wake(state.waker.take());
     }
 

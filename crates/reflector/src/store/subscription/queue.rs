@@ -160,6 +160,28 @@ impl<K> Queue<K> {
         after.wake(state.waker.take());
     }
 
+    /// A namespace was taken out. Where the subscriber has not begun to hear of it, it never does: namespaces that come
+    /// and go would pile up otherwise.
+    pub(super) fn push_gone(&self, namespace: &Arc<str>, steps: &Arc<[Step<K>]>, after: &mut Aftermath<K>) {
+        if let Some(mut state) = self.open() {
+            let walks = std::mem::take(&mut state.present).into_iter();
+            let (unbegun, others): (VecDeque<_>, VecDeque<_>) =
+                walks.partition(|walk| walk.is_unbegun_of(namespace));
+            state.present = others;
+            if !unbegun.is_empty() {
+                unbegun.into_iter().for_each(|walk| after.sweep(Litter::Walk(walk)));
+                self.sort(&mut state, after);
+                state.line.forget(namespace);
+                for resync in &mut state.resyncs {
+                    resync.skip.extend(steps.iter().map(|step| step.object().key().clone()));
+                }
+                after.wake(state.waker.take());
+                return;
+            }
+        }
+        self.push_steps(steps, after);
+    }
+
     pub(super) fn push_synced(&self, after: &mut Aftermath<K>) {
         let Some(mut state) = self.open() else { return };
         self.sort(&mut state, after);

@@ -32,6 +32,11 @@ impl<K> Walk<K> {
         self.namespace.is_none() || self.namespace == *namespace
     }
 
+    /// Whether it is of that namespace alone, and nothing of it has been told.
+    pub(super) fn is_unbegun_of(&self, namespace: &Arc<str>) -> bool {
+        self.fetched == 0 && self.namespace.as_ref() == Some(namespace)
+    }
+
     /// How many objects are to come at the most.
     pub(super) fn len_max(&self) -> usize {
         let unfetched = if self.done { 0 } else { self.root.objects.len().saturating_sub(self.fetched) };

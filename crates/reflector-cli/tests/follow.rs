@@ -48,6 +48,15 @@ fn changes_are_printed_as_they_happen() {
 }
 
 #[test]
+fn a_collection_without_objects_prints_nothing() {
+    let server = Server::with_objects();
+    let mut watch = watch(&server, &["pods", "-n", "nowhere"]);
+    assert!(watch.stderr("watching").contains("0 objects"));
+    watch.signal("INT");
+    assert_eq!(watch.end().expect(0).stdout, "", "not even a header");
+}
+
+#[test]
 fn json_is_one_line_per_change_and_yaml_one_document() {
     let server = Server::with_objects();
     let mut json = watch(&server, &["pods", "-n", "shop", "-o", "json"]);

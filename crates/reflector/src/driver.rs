@@ -53,6 +53,8 @@ pub(crate) struct Driver<K, L, S> {
     pub(crate) started: Instant,
     pub(crate) main: Main<K>,
     pub(crate) second: Second<K>,
+    /// A replacement is under way: what comes is staged.
+    pub(crate) replacing: bool,
     /// Get fresh credentials before the next request.
     pub(crate) refresh: bool,
     /// The last order ever was carried out.
@@ -159,7 +161,7 @@ where
             tokio::select! {
                 // A handle that is gone cannot be asked any more, so nobody wants the copy.
                 _ = stop.wait_for(|stop| *stop) => self.machine.handle_stop(),
-                fact = next(&mut self.store, &mut self.main) => self.take(fact),
+                fact = next(&mut self.store, &mut self.main, self.replacing) => self.take(fact),
                 fact = self.second.next() => self.take_second(fact),
                 () = sleep_until_time(self.started, deadline) => {}
             }
@@ -186,10 +188,17 @@ where
                 Order::BeginReplace { reason, method, history } => {
                     self.metrics.sync(reason, self.machine.counts().relists);
                     debug!(reason = reason.as_str(), ?method, "reading the collection");
+                    self.replacing = true;
                     self.store.begin_replace(history);
                 }
-                Order::CommitReplace { version } => self.commit(version.as_ref()),
-                Order::AbandonReplace => self.store.abandon_replace(),
+                Order::CommitReplace { version } => {
+                    self.replacing = false;
+                    self.commit(version.as_ref());
+                }
+                Order::AbandonReplace => {
+                    self.replacing = false;
+                    self.store.abandon_replace();
+                }
                 Order::Bookmark(version) => self.store.bookmark(&version),
                 Order::Resync => self.resync(),
                 Order::Report(report) => self.report(&report),
@@ -422,9 +431,12 @@ struct Batch<K> {
     changes: Vec<Change<K>>,
 }
 
-/// The next fact of the main request, once the store has room for it.
-async fn next<K, S: Store<K>>(store: &mut S, main: &mut Main<K>) -> Fact<K> {
-    poll_fn(|cx| store.poll_ready(cx)).await;
+/// The next fact of the main request; the next changes once the store has room for them. What is staged needs none, and a
+/// request that is made goes on: the server is not to be blamed for whoever holds up the store.
+async fn next<K, S: Store<K>>(store: &mut S, main: &mut Main<K>, replacing: bool) -> Fact<K> {
+    if matches!(main, Main::Watch(_)) && !replacing {
+        poll_fn(|cx| store.poll_ready(cx)).await;
+    }
     main.next().await
 }
 

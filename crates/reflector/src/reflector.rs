@@ -536,6 +536,7 @@ impl<K: Send + 'static, L: ListWatch<K>> Settings<K, L> {
             started,
             main: Main::None,
             second: Second::None,
+            replacing: false,
             refresh: false,
             stopped: false,
         };

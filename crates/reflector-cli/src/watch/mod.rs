@@ -1,24 +1,29 @@
 //! `reflector watch`: a collection on the terminal, as it is and as it changes.
+//!
+//! The watch never waits for the terminal. While the terminal keeps up, every change is printed. Once too many wait,
+//! the changes of each object are merged into what is different from what was printed, and no deletion is lost.
 
 mod columns;
 mod options;
 mod printer;
-mod queue;
 mod state;
-mod store;
 mod table;
 
-use std::{future::pending, sync::Arc, time::Duration};
+use std::{future::pending, time::Duration};
 
 use kube::core::{ApiResource, GroupVersionKind};
 use reflector::{
-    Cache, Control, Handle, KubeListWatch, NotReady, Reflector,
+    Control, KubeListWatch, NotReady, Policy, Reflector, Subscription,
     protocol::{Class, ErrorReport},
+    store::{LagMeter, WhenFull},
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    runtime,
+    sync::{mpsc, oneshot},
+};
 
 pub(crate) use self::options::Options;
-use self::{printer::Printer, queue::Queue, state::Teller, store::Feed};
+use self::{printer::Printer, state::Teller};
 use crate::{
     connect::{Connection, connect},
     counters::Counters,
@@ -27,6 +32,9 @@ use crate::{
     format::seconds,
     output, signals,
 };
+
+/// So many changes may wait for the terminal before they are merged.
+const WAITING_MAX: usize = 10_000;
 
 /// How long the last lines may take on their way to a terminal that does not read.
 const LAST_LINES: Duration = Duration::from_secs(1);
@@ -127,8 +135,6 @@ impl Session<'_> {
 
     /// Prints changes until it is told to end.
     async fn forever<K: Send + 'static>(&self, source: KubeListWatch<K>) -> Result<(), Error> {
-        let queue = Arc::new(Queue::default());
-        let (cache, writer) = Cache::new();
         let (report, mut reports) = mpsc::channel::<ErrorReport>(64);
         let builder = self.builder(source, move |error| {
             // Only what is new is worth a line; and where lines pile up, the next state says more.
@@ -136,16 +142,19 @@ impl Session<'_> {
                 let _ = report.try_send(error.clone());
             }
         });
-        let mut printed = self.print(Arc::clone(&queue))?;
-        let handle = builder.start_with(Feed::new(writer, Arc::clone(&queue)));
+        let policy = Policy::Every { bound: WAITING_MAX, when_full: WhenFull::Merge };
+        let changes = builder.cache().subscription().policy(policy).subscribe();
+        let meter = changes.meter();
+        let mut printed = self.print(changes)?;
+        let reflector = builder.start();
         let told = tokio::select! {
-            told = self.tell(&handle, &cache, &queue, &mut reports) => told,
+            told = self.tell(&reflector, &meter, &mut reports) => told,
             result = &mut printed => result.unwrap_or(Ok(())),
             () = signals::stdout_closed() => Err(Error::PipeClosed),
             () = signals::end() => Ok(()),
         };
-        handle.stop().await;
-        queue.close();
+        // The changes end with it, and so does the printer.
+        reflector.stop().await;
         // What was seen is printed, unless nobody reads, and the printer was the first to notice.
         if !printed.is_terminated() {
             let _ = tokio::time::timeout(LAST_LINES, printed).await;
@@ -156,14 +165,15 @@ impl Session<'_> {
     /// Starts the thread that prints: a terminal may block it for as long as it likes.
     fn print<K: Send + 'static>(
         &self,
-        queue: Arc<Queue<K>>,
+        changes: Subscription<K>,
     ) -> Result<oneshot::Receiver<Result<(), Error>>, Error> {
         let mut printer = self.printer();
+        let runtime = runtime::Handle::current();
         let (done, printed) = oneshot::channel();
         std::thread::Builder::new()
             .name("printer".to_owned())
             .spawn(move || {
-                let result = printer.follow(&queue).map_err(|error| Error::stdout(&error));
+                let result = printer.follow(changes, &runtime).map_err(|error| Error::stdout(&error));
                 let _ = done.send(result);
             })
             .map_err(|error| Error::failed(format!("cannot start a thread: {error}")))?;
@@ -171,22 +181,21 @@ impl Session<'_> {
     }
 
     /// Tells on stderr what becomes of the connection. Ends only if the first sync can never be.
-    async fn tell<K>(
+    async fn tell<K: Send + 'static>(
         &self,
-        handle: &Handle,
-        cache: &Cache<K>,
-        queue: &Queue<K>,
+        reflector: &Reflector<K>,
+        meter: &LagMeter<K>,
         reports: &mut mpsc::Receiver<ErrorReport>,
     ) -> Result<(), Error> {
         let mut teller =
             Teller::new(format!("{}{} at {}", self.resource.qualified(), self.place(), self.connection.url));
-        let mut status = handle.watch_status();
+        let mut status = reflector.handle().watch_status();
         loop {
             tokio::select! {
                 // Errors come before the states that they lead to.
                 biased;
                 Some(report) = reports.recv() => {
-                    if !handle.status().synced && !passing(report.class) {
+                    if !reflector.status().synced && !passing(report.class) {
                         return Err(self.blocked(&NotReady::Blocked(Box::new(report))));
                     }
                     teller.failed(&report);
@@ -197,8 +206,8 @@ impl Session<'_> {
                     }
                     let seen = status.borrow_and_update().clone();
                     teller.relisted(&self.counters.by("reflector_relists_total", "reason"));
-                    teller.state(&seen, cache.len());
-                    teller.merged(queue.merged());
+                    teller.state(&seen, reflector.cache().len());
+                    teller.merged(meter.lag().map_or(0, |lag| lag.merged));
                 }
             }
         }

@@ -1,16 +1,20 @@
 //! Objects and changes as text.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    iter,
+};
 
+use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
-use reflector::{Cache, Object};
+use reflector::{Cache, Event, Object, Subscription};
 use serde::Serialize;
 use serde_json::Value;
+use tokio::runtime;
 
 use super::{
     columns::Columns,
     options::{Form, Options},
-    queue::{Event, Item, Queue},
     table::Table,
 };
 use crate::{
@@ -18,6 +22,19 @@ use crate::{
     format::compact_json,
     output::{self, BOLD, GREEN, RED, YELLOW, one_line},
 };
+
+/// A change as it is printed.
+type Item<K> = (&'static str, Object<K>);
+
+/// Nothing for signs, which are not printed.
+fn item<K>(event: Event<K>) -> Option<Item<K>> {
+    match event {
+        Event::Added { object, .. } => Some(("ADDED", object)),
+        Event::Updated { new, .. } => Some(("MODIFIED", new)),
+        Event::Deleted { last, .. } => Some(("DELETED", last)),
+        _ => None,
+    }
+}
 
 /// Prints to stdout.
 pub(super) struct Printer {
@@ -53,7 +70,7 @@ impl Printer {
         let mut table = Table::new(headers);
         if !options.once {
             // The widest event comes late, and the columns are not to jump.
-            table.fit(&[vec![Event::Modified.as_str().to_owned()]]);
+            table.fit(&[vec!["MODIFIED".to_owned()]]);
         }
         Self { form: options.form, prefix, namespaces, columns, table }
     }
@@ -89,12 +106,22 @@ impl Printer {
         out.flush()
     }
 
-    /// Prints changes until the queue is closed.
-    pub(super) fn follow<K>(&mut self, queue: &Queue<K>) -> io::Result<()> {
+    /// Prints changes until there will be no more; blocks the thread.
+    pub(super) fn follow<K>(
+        &mut self,
+        mut changes: Subscription<K>,
+        runtime: &runtime::Handle,
+    ) -> io::Result<()> {
         let mut out = output::stdout();
-        while let Some(items) = queue.take() {
-            self.changes(&mut out, &items)?;
-            out.flush()?;
+        while let Some(first) = runtime.block_on(changes.next()) {
+            // All that waits, since the columns are to fit all of it.
+            let rest = iter::from_fn(|| changes.next().now_or_never().flatten());
+            let items: Vec<Item<K>> = iter::once(first).chain(rest).filter_map(item).collect();
+            // A sign alone is no reason to print a header.
+            if !items.is_empty() {
+                self.changes(&mut out, &items)?;
+                out.flush()?;
+            }
         }
         Ok(())
     }
@@ -103,19 +130,19 @@ impl Printer {
         match self.form {
             Form::Table { .. } => {
                 let now = Timestamp::now();
-                let row = |(event, object): &Item<K>| self.row(Some(*event), object, now);
+                let row = |(event, object): &Item<K>| self.row(Some(event), object, now);
                 let rows: Vec<Vec<String>> = items.iter().map(row).collect();
                 self.rows(out, &rows)
             }
             Form::Name => items.iter().try_for_each(|(_, object)| self.name(out, object)),
             Form::Json => items.iter().try_for_each(|(event, object)| {
-                write!(out, r#"{{"type":"{}","object":"#, event.as_str())?;
+                write!(out, r#"{{"type":"{event}","object":"#)?;
                 // A line is an event, whatever the server's taste in line ends.
                 out.write_all(&compact_json(object.json()))?;
                 out.write_all(b"}\n")
             }),
             Form::Yaml => items.iter().try_for_each(|(event, object)| {
-                let change = Change { kind: event.as_str(), object: value(object) };
+                let change = Change { kind: event, object: value(object) };
                 write!(out, "---\n{}", yaml(&change)?)
             }),
         }
@@ -144,9 +171,9 @@ impl Printer {
         Ok(())
     }
 
-    fn row<K>(&self, event: Option<Event>, object: &Object<K>, now: Timestamp) -> Vec<String> {
+    fn row<K>(&self, event: Option<&str>, object: &Object<K>, now: Timestamp) -> Vec<String> {
         let mut row = Vec::new();
-        row.extend(event.map(|event| event.as_str().to_owned()));
+        row.extend(event.map(str::to_owned));
         if self.namespaces {
             row.push(one_line(object.namespace().unwrap_or_default()));
         }

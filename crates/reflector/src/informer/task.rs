@@ -58,10 +58,7 @@ impl<K: 'static, H: EventHandler<K>> Task<K, H> {
             let end = match next {
                 Ok(Next::Event(event)) => self.deliver(event).await,
                 Ok(Next::Resync) => {
-                    // Not after the end, which would never come for a handler that is slower than its resyncs.
-                    if self.subscription.ended().is_none() {
-                        self.subscription.resync();
-                    }
+                    self.subscription.resync();
                     None
                 }
                 Ok(Next::Order(Order::Remove)) => Some(HandlerState::Removed),

@@ -139,6 +139,8 @@ pub(crate) fn field<'a, K>(object: &'a Object<K>, path: &str) -> Found<'a> {
     match path {
         "metadata.name" => Found::Text(object.name().into()),
         "metadata.namespace" => object.namespace().map_or(Found::Missing, |name| Found::Text(name.into())),
+        // What could not be transformed has no fields that could be compared.
+        _ if !object.is_usable() => Found::Other,
         path => lookup::find(object.json(), path),
     }
 }

@@ -89,10 +89,10 @@ impl<K> Cache<K> {
         self.shared.root.load().version().cloned()
     }
 
-    /// Whether the whole collection has been there once.
+    /// Whether the whole collection has been there once. Once true it stays true, also when namespaces join later.
     #[must_use]
     pub fn is_synced(&self) -> bool {
-        self.shared.root.load().is_synced()
+        self.shared.root.load().synced
     }
 }
 
@@ -140,7 +140,7 @@ impl<K: 'static> Cache<K> {
         let mut content = self.shared.content();
         index.catch_up(&root.objects, &content.objects);
         content.indexes.push(Box::new(index));
-        self.shared.publish(&mut content, News::none());
+        self.shared.publish(content, News::none());
         handle
     }
 
@@ -148,7 +148,7 @@ impl<K: 'static> Cache<K> {
     pub fn remove_index<V>(&self, index: &Index<K, V>) {
         let mut content = self.shared.content();
         content.indexes.retain(|other| other.id() != index.id);
-        self.shared.publish(&mut content, News::none());
+        self.shared.publish(content, News::none());
     }
 }
 

@@ -52,7 +52,7 @@ impl Rig {
 
     fn change(&mut self, change: Change<Json>) -> String {
         let mut told = Vec::new();
-        self.writer.apply_with(vec![change], None, &mut |delta| told.push(text(&delta)));
+        self.writer.apply_with(vec![change], None, &mut |delta| told.push(text(&delta))).unwrap();
         told.join(" ")
     }
 
@@ -67,7 +67,7 @@ impl Rig {
 
     fn commit(&mut self, version: &str) -> String {
         let mut told = Vec::new();
-        self.writer.commit_with(rv(version).as_ref(), &mut |delta| told.push(text(&delta)));
+        self.writer.commit_with(rv(version).as_ref(), &mut |delta| told.push(text(&delta))).unwrap();
         told.join(" ")
     }
 
@@ -304,13 +304,13 @@ proptest! {
                 }
             };
             match op {
-                Op::Put(n, u, v) => writer.apply_with(vec![Change::Upsert(make((n, u, v)))], None, &mut tell),
-                Op::Delete(n, u, v) => writer.apply_with(vec![Change::Delete(make((n, u, v)))], None, &mut tell),
+                Op::Put(n, u, v) => writer.apply_with(vec![Change::Upsert(make((n, u, v)))], None, &mut tell).unwrap(),
+                Op::Delete(n, u, v) => writer.apply_with(vec![Change::Delete(make((n, u, v)))], None, &mut tell).unwrap(),
                 Op::Replace(items, whole) => {
                     Store::<Json>::begin_replace(&mut writer, History::Same);
                     writer.stage(items.into_iter().map(|i| Change::Upsert(make(i))).collect()).unwrap();
                     if whole {
-                        writer.commit_with(None, &mut tell);
+                        writer.commit_with(None, &mut tell).unwrap();
                     } else {
                         Store::<Json>::abandon_replace(&mut writer);
                     }

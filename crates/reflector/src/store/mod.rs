@@ -2,6 +2,7 @@
 //!
 //! A [`Store`] takes what the protocol decides: changes, whole replacements, bookmarks. [`Cache`] is the one in memory.
 
+mod aftermath;
 mod cache;
 mod fifo;
 mod graves;

@@ -20,6 +20,8 @@ pub(super) struct Root<K> {
     pub(super) objects: Objects<K>,
     pub(super) scopes: OrdMap<Scope, ScopeState>,
     pub(super) indexes: Vec<PublishedIndex>,
+    /// All scopes have held all of their part once. Latched: a namespace that joins later does not undo it.
+    pub(super) synced: bool,
 }
 
 /// An index at one moment; which type it has is known to the [`Index`](super::Index) with the same id.
@@ -37,12 +39,24 @@ pub(super) enum Scope {
     /// All of it.
     All,
     /// One namespace.
-    Namespace(Box<str>),
+    Namespace(Arc<str>),
+}
+
+impl Scope {
+    /// The scope of a namespace; the empty one is that of cluster-scoped objects.
+    pub(super) fn namespace(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::All => None,
+            Self::Namespace(namespace) => Some(namespace),
+        }
+    }
 }
 
 /// How far a scope is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ScopeState {
+    /// Whose it is. A writer that comes for the same scope takes it over.
+    pub(super) writer: u64,
     /// What it is current as of.
     pub(super) version: Option<ResourceVersion>,
     /// Whether it has held all of its part once.
@@ -51,7 +65,7 @@ pub(super) struct ScopeState {
 
 impl<K> Root<K> {
     pub(super) fn empty() -> Self {
-        Self { objects: Objects::new(), scopes: OrdMap::new(), indexes: Vec::new() }
+        Self { objects: Objects::new(), scopes: OrdMap::new(), indexes: Vec::new(), synced: false }
     }
 
     /// The version that everything is current as of: the lowest of all scopes.
@@ -82,11 +96,6 @@ impl<K> Root<K> {
     pub(super) fn is_synced_in(&self, namespace: &str) -> bool {
         let all = self.scopes.get(&Scope::All);
         all.or_else(|| self.scopes.get(&Scope::Namespace(namespace.into()))).is_some_and(|state| state.synced)
-    }
-
-    /// Whether every scope has held all of its part once.
-    pub(super) fn is_synced(&self) -> bool {
-        !self.scopes.is_empty() && self.scopes.values().all(|state| state.synced)
     }
 }
 

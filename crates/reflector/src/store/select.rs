@@ -9,7 +9,7 @@ use super::{
     index::{Postings, find_label},
 };
 use crate::{
-    FieldSelector, LabelSelector, Object,
+    FieldSelector, LabelSelector,
     selector::{Operator, Requirement},
 };
 
@@ -43,14 +43,18 @@ impl<K: 'static> Snapshot<K> {
         Box::new(self.iter().filter(move |object| selector.matches(object)))
     }
 
+    /// The objects of one namespace that a field selector selects, ordered by name.
+    pub fn select_fields_in<'a>(&'a self, namespace: &'a str, selector: &'a FieldSelector) -> Iter<'a, K> {
+        Box::new(self.namespace(namespace).filter(move |object| selector.matches(object)))
+    }
+
     fn selected<'a>(&'a self, namespace: Option<&'a str>, selector: &'a LabelSelector) -> Iter<'a, K> {
         let candidates = match (self.narrowest(selector), namespace) {
-            (Some((postings, requirement)), _) => with_one_of(postings, requirement),
+            (Some((postings, requirement)), _) => with_one_of(postings, namespace, requirement),
             (None, Some(namespace)) => self.namespace(namespace),
             (None, None) => self.iter(),
         };
-        let here = move |object: &&Object<K>| namespace.is_none_or(|ns| object.namespace() == Some(ns));
-        Box::new(candidates.filter(here).filter(move |object| selector.matches(object.meta())))
+        Box::new(candidates.filter(move |object| selector.matches(object.meta())))
     }
 
     /// The indexed requirement with the fewest objects.
@@ -64,15 +68,23 @@ impl<K: 'static> Snapshot<K> {
     }
 }
 
-/// The objects with any of the values, ordered by key.
-fn with_one_of<'a, K>(postings: &'a Postings<K, String>, requirement: &'a Requirement) -> Iter<'a, K> {
+/// The objects with any of the values, of one namespace or of all, ordered by key.
+fn with_one_of<'a, K>(
+    postings: &'a Postings<K, String>,
+    namespace: Option<&'a str>,
+    requirement: &'a Requirement,
+) -> Iter<'a, K> {
+    let with = move |value| match namespace {
+        Some(namespace) => postings.get_in(namespace, value),
+        None => postings.get(value),
+    };
     let mut groups = requirement.values().filter(|value| postings.count(*value) > 0);
     match (groups.next(), groups.next()) {
         (None, _) => Box::new(std::iter::empty()),
-        (Some(value), None) => postings.get(value),
+        (Some(value), None) => with(value),
         _ => {
             // An object has one value of a label, so it comes once.
-            let mut all: Vec<_> = requirement.values().flat_map(|value| postings.get(value)).collect();
+            let mut all: Vec<_> = requirement.values().flat_map(with).collect();
             all.sort_by_key(|object| object.key());
             Box::new(all.into_iter())
         }

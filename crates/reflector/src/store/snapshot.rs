@@ -3,7 +3,7 @@
 use std::{borrow::Borrow, hash::Hash, sync::Arc};
 
 use super::{
-    index::{Index, UnknownIndex, find},
+    index::{Decoded, Index, UnknownIndex, find},
     root::Root,
     staging::{Entry, KeyRef},
     writer::in_namespace,
@@ -26,7 +26,7 @@ pub struct Snapshot<K> {
 }
 
 /// Objects in the order of their keys.
-pub type Iter<'a, K> = Box<dyn Iterator<Item = &'a Object<K>> + 'a>;
+pub type Iter<'a, K> = Box<dyn Iterator<Item = &'a Object<K>> + Send + 'a>;
 
 impl<K> Snapshot<K> {
     /// The version that the content is current as of. Of a cache that is filled by namespace, the lowest; `None` where
@@ -42,10 +42,10 @@ impl<K> Snapshot<K> {
         self.root.version_of(namespace)
     }
 
-    /// Whether the whole collection has been there once.
+    /// Whether the whole collection has been there once. Once true it stays true, also when namespaces join later.
     #[must_use]
     pub fn is_synced(&self) -> bool {
-        self.root.is_synced()
+        self.root.synced
     }
 
     /// Whether everything of one namespace has been there once. Of a cache that is filled as a whole, the same as
@@ -80,7 +80,7 @@ impl<K> Snapshot<K> {
         Box::new(self.root.objects.iter().map(|Entry(object)| object))
     }
 
-    /// The objects of one namespace, ordered by name. Only they are visited.
+    /// The objects of one namespace, ordered by name; with an empty name, those of none. Only they are visited.
     #[must_use]
     pub fn namespace<'a>(&'a self, namespace: &'a str) -> Iter<'a, K> {
         Box::new(in_namespace(&self.root.objects, namespace).map(|Entry(object)| object))
@@ -126,7 +126,8 @@ impl<K: 'static> Snapshot<K> {
         V: Borrow<Q> + Hash + Eq + 'static,
         Q: Hash + Eq + ?Sized,
     {
-        let values = find(&self.root.indexes, index)?.values_of(object).unwrap_or_default();
+        let values =
+            find(&self.root.indexes, index)?.values_of(object, &Decoded::default()).unwrap_or_default();
         Ok(values.iter().any(|held| held.borrow() == value))
     }
 

@@ -9,6 +9,7 @@
 
 use std::{
     ops::Bound,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, atomic::Ordering},
     task::{Context, Poll},
 };
@@ -17,8 +18,9 @@ use imbl::OrdMap;
 
 use super::{
     Cache, Change, Delta, Replaced, Store, StoreError,
+    aftermath::{Aftermath, Litter},
     graves::Graves,
-    index::Maintained,
+    index::{Decoded, Maintained},
     root::{Root, Scope, ScopeState, Shared},
     staging::{Entry, KeyRef, Objects, pairs},
     step::Step,
@@ -27,6 +29,7 @@ use super::{
 use crate::{
     Object, ResourceVersion,
     protocol::{History, Revision},
+    sync::MutexGuard,
 };
 
 /// What is being written: the next root.
@@ -34,38 +37,62 @@ pub(super) struct Content<K> {
     pub(super) objects: Objects<K>,
     pub(super) scopes: OrdMap<Scope, ScopeState>,
     pub(super) indexes: Vec<Box<dyn Maintained<K>>>,
+    synced: bool,
+    /// How many writers there were.
+    writers: u64,
 }
 
 impl<K> Default for Content<K> {
     fn default() -> Self {
-        Self { objects: Objects::new(), scopes: OrdMap::new(), indexes: Vec::new() }
+        let (objects, scopes) = (Objects::new(), OrdMap::new());
+        Self { objects, scopes, indexes: Vec::new(), synced: false, writers: 0 }
     }
 }
 
 impl<K> Content<K> {
     fn root(&mut self) -> Root<K> {
+        self.synced =
+            self.synced || !self.scopes.is_empty() && self.scopes.values().all(|state| state.synced);
         Root {
+            synced: self.synced,
             objects: self.objects.clone(),
             scopes: self.scopes.clone(),
             indexes: self.indexes.iter_mut().map(|index| index.publish()).collect(),
         }
     }
 
+    /// Lets the indexes follow. One whose values panic when they are hashed or compared is removed: nobody can tell
+    /// what is in it any more.
     fn index(&mut self, step: &Step<K>) {
-        self.indexes.iter_mut().for_each(|index| index.follow(step));
+        let decoded = Decoded::default();
+        self.indexes.retain_mut(|index| {
+            let followed = catch_unwind(AssertUnwindSafe(|| index.follow(step, &decoded)));
+            if followed.is_err() {
+                tracing::error!("an index is removed, since its values panicked");
+            }
+            followed.is_ok()
+        });
+    }
+
+    /// The state of a scope, if it is still this writer's.
+    fn state(&mut self, scope: &Scope, writer: u64) -> Result<&mut ScopeState, StoreError> {
+        self.scopes.get_mut(scope).filter(|state| state.writer == writer).ok_or_else(|| {
+            StoreError::new("this part of the cache was removed, or has another writer by now")
+        })
     }
 }
 
 impl<K> Shared<K> {
     /// Publishes what has been written, and tells everybody.
-    pub(super) fn publish(&self, content: &mut Content<K>, news: News<K>) {
+    pub(super) fn publish(&self, mut content: MutexGuard<'_, Content<K>>, news: News<K>) {
+        let mut after = Aftermath::default();
         let root = Arc::new(content.root());
         let mut hub = self.hub();
-        // Dropped after the lock: it may be the last that holds a large map.
-        let _old = self.root.swap(Arc::clone(&root));
-        let awake = hub.publish(&root, news);
+        after.sweep(Litter::Root(self.root.swap(Arc::clone(&root))));
+        hub.publish(&root, &news, &mut after);
         drop(hub);
-        awake.into_iter().for_each(std::task::Waker::wake);
+        drop(content);
+        after.finish();
         self.published.send_replace(());
     }
 }
@@ -75,8 +102,9 @@ pub(super) struct Open<K>(Arc<Shared<K>>);
 
 impl<K> Drop for Open<K> {
     fn drop(&mut self) {
-        let awake = self.0.hub().close();
-        awake.into_iter().for_each(std::task::Waker::wake);
+        let mut after = Aftermath::default();
+        self.0.hub().close(&mut after);
+        after.finish();
         self.0.closed.store(true, Ordering::Release);
         self.0.published.send_replace(());
     }
@@ -88,6 +116,8 @@ impl<K> Drop for Open<K> {
 pub struct CacheWriter<K> {
     open: Arc<Open<K>>,
     scope: Scope,
+    /// Which of all writers this is.
+    number: u64,
     /// What has come of a list that is under way.
     staged: Objects<K>,
     /// What that list has to do with the content.
@@ -96,6 +126,8 @@ pub struct CacheWriter<K> {
     graves: Graves,
     /// How many objects of its scope there are; counting them would take a walk.
     held: usize,
+    /// It has changed its part without a replacement.
+    applied: bool,
     regressions: u64,
 }
 
@@ -124,14 +156,15 @@ impl<K> Cache<K> {
 }
 
 impl<K> NamespaceWriters<K> {
-    /// The writer of one namespace. There must be one at a time for each.
+    /// The writer of one namespace; of cluster-scoped objects, if the name is empty. It takes the namespace over from a
+    /// writer that has it: that one gets errors from then on.
     #[must_use]
     pub fn writer(&self, namespace: &str) -> CacheWriter<K> {
         CacheWriter::new(Arc::clone(&self.open), Scope::Namespace(namespace.into()))
     }
 
     /// Takes a namespace out of the cache, with everything in it. Subscribers see deletions whose final state is
-    /// unknown, since the objects may well live on. Its writer must be gone.
+    /// unknown, since the objects may well live on. Its writer gets errors from then on.
     pub fn remove(&self, namespace: &str) {
         let shared = &self.open.0;
         let mut content = shared.content();
@@ -140,7 +173,7 @@ impl<K> NamespaceWriters<K> {
             return;
         }
         let steps = replace_in(&mut content, &scope, &Objects::new(), &mut Replaced::default());
-        shared.publish(&mut content, News::steps(steps.into()));
+        shared.publish(content, News::gone(namespace, steps.into()));
     }
 }
 
@@ -152,33 +185,45 @@ impl<K> std::fmt::Debug for NamespaceWriters<K> {
 
 impl<K> CacheWriter<K> {
     fn new(open: Arc<Open<K>>, scope: Scope) -> Self {
-        let held = {
-            let mut content = open.0.content();
-            content.scopes.insert(scope.clone(), ScopeState::default());
-            open.0.publish(&mut content, News::none());
-            within(&content.objects, &scope).count()
-        };
+        let mut content = open.0.content();
+        content.writers += 1;
+        let number = content.writers;
+        content.scopes.insert(scope.clone(), ScopeState { writer: number, version: None, synced: false });
+        let held = within(&content.objects, &scope).count();
+        open.0.publish(content, News::none());
         Self {
             open,
             scope,
+            number,
             staged: Objects::new(),
             history: History::Same,
             graves: Graves::default(),
             held,
+            applied: false,
             regressions: 0,
         }
     }
 
     /// Like [`Store::apply`], and tells what each change was, after everything is visible to readers. A change that
     /// changes nothing is not told.
+    ///
+    /// # Errors
+    ///
+    /// If an object belongs to another namespace than this writer, or the writer's part of the cache is not its own any
+    /// more. Nothing has changed then.
     pub fn apply_with(
         &mut self,
         changes: Vec<Change<K>>,
         version: Option<&ResourceVersion>,
         tell: &mut dyn FnMut(Delta<K>),
-    ) {
+    ) -> Result<(), StoreError> {
+        self.check(&changes)?;
         let open = Arc::clone(&self.open);
         let mut content = open.0.content();
+        let state = content.state(&self.scope, self.number)?;
+        if let Some(version) = version {
+            state.version = Some(version.clone());
+        }
         let mut steps = Vec::with_capacity(changes.len());
         for change in changes {
             let before = steps.len();
@@ -188,6 +233,7 @@ impl<K> CacheWriter<K> {
             }
             steps[before..].iter().for_each(|step| content.index(step));
         }
+        self.applied |= !steps.is_empty();
         for step in &steps {
             match step {
                 Step::Added(_) => self.held += 1,
@@ -195,48 +241,46 @@ impl<K> CacheWriter<K> {
                 Step::Deleted { .. } => self.held = self.held.saturating_sub(1),
             }
         }
-        self.advance(&mut content, version);
         let steps: Arc<[_]> = steps.into();
-        open.0.publish(&mut content, News::steps(Arc::clone(&steps)));
-        drop(content);
+        open.0.publish(content, News::steps(Arc::clone(&steps)));
         steps.iter().for_each(|step| tell(step.delta()));
+        Ok(())
     }
 
     /// Like [`Store::commit_replace`], and tells what changed, after everything is visible to readers: first what is
     /// gone, then what is new or different, each in the order of the keys (CT-7). An object in the same revision as
     /// before is not told.
+    ///
+    /// # Errors
+    ///
+    /// If the writer's part of the cache is not its own any more. Nothing has changed then.
     pub fn commit_with(
         &mut self,
         version: Option<&ResourceVersion>,
         tell: &mut dyn FnMut(Delta<K>),
-    ) -> Replaced {
+    ) -> Result<Replaced, StoreError> {
         let staged = std::mem::take(&mut self.staged);
+        let open = Arc::clone(&self.open);
+        let mut content = open.0.content();
+        let state = content.state(&self.scope, self.number)?;
+        let first = !state.synced && !self.applied && self.held == 0;
+        // Another version of the collection, even an older one: the list is what there is.
+        (state.version, state.synced) = (version.cloned(), true);
         self.held = staged.len();
         self.graves.clear();
         let mut replaced = Replaced::default();
-        let open = Arc::clone(&self.open);
-        let mut content = open.0.content();
-        let state = content.scopes.entry(self.scope.clone()).or_default();
-        let first = !state.synced && self.scope == Scope::All;
-        // Another version of the collection, even an older one: the list is what there is.
-        *state = ScopeState { version: version.cloned(), synced: true };
-        if first && content.objects.is_empty() {
-            // A million steps would be a second copy of the map: whoever follows walks through the root instead.
-            for entry in &staged {
-                content.index(&Step::Added(entry.0.clone()));
-            }
+        if first {
+            // A million steps would be a second copy: whoever follows walks through the root instead.
+            fill(&mut content, &self.scope, &staged);
+            open.0.publish(content, News::first(self.scope.namespace()));
+            staged.iter().for_each(|Entry(object)| tell(Delta::Added(object.clone())));
             replaced.added = staged.len();
-            content.objects = staged.clone();
-            open.0.publish(&mut content, News::first());
-            drop(content);
-            staged.iter().for_each(|entry| tell(Delta::Added(entry.0.clone())));
-            return replaced;
+            return Ok(replaced);
         }
         let steps: Arc<[_]> = replace_in(&mut content, &self.scope, &staged, &mut replaced).into();
-        open.0.publish(&mut content, News::steps(Arc::clone(&steps)));
-        drop(content);
+        open.0.publish(content, News::steps(Arc::clone(&steps)));
         steps.iter().for_each(|step| tell(step.delta()));
-        replaced
+        Ok(replaced)
     }
 
     /// How many changes were dropped since they would have taken an object back to an earlier revision (K8).
@@ -279,9 +323,15 @@ impl<K> CacheWriter<K> {
             self.regressions += 1;
             return;
         }
-        self.graves.bury(entry.0.meta().clone());
         let held = held.clone();
         objects.remove(&entry.key());
+        // One that could not be read may not say of which object, nor when.
+        let mut grave = entry.0.meta().clone();
+        if grave.uid.is_empty() {
+            grave.uid = held.meta().uid.clone();
+        }
+        grave.version = grave.version.or_else(|| held.meta().version.clone());
+        self.graves.bury(grave);
         // A deletion that could not be read or transformed says less than what is held.
         let unread =
             entry.0.uid().is_empty() && !held.uid().is_empty() || held.is_usable() && !entry.0.is_usable();
@@ -321,22 +371,29 @@ impl<K> CacheWriter<K> {
             && (self.history == History::Same || held.json() == new.json())
     }
 
-    fn advance(&self, content: &mut Content<K>, version: Option<&ResourceVersion>) {
-        if let Some(version) = version {
-            content.scopes.entry(self.scope.clone()).or_default().version = Some(version.clone());
-        }
-    }
-
     /// An object of another namespace would be outside of every later replacement of this one: a ghost.
     fn check(&self, changes: &[Change<K>]) -> Result<(), StoreError> {
         let Scope::Namespace(namespace) = &self.scope else { return Ok(()) };
         for change in changes {
             let (Change::Upsert(object) | Change::Delete(object)) = change;
-            if object.namespace() != Some(namespace) {
+            if object.namespace().unwrap_or_default() != &**namespace {
                 return Err(StoreError::new(format!("{} is not in namespace {namespace}", object.key())));
             }
         }
         Ok(())
+    }
+}
+
+/// Makes `staged` the content of a scope that is empty.
+fn fill<K>(content: &mut Content<K>, scope: &Scope, staged: &Objects<K>) {
+    if *scope == Scope::All {
+        content.objects = staged.clone();
+    }
+    for Entry(object) in staged {
+        if *scope != Scope::All {
+            content.objects.insert(Entry(object.clone()));
+        }
+        content.index(&Step::Added(object.clone()));
     }
 }
 
@@ -392,14 +449,14 @@ fn within<'a, K>(objects: &'a Objects<K>, scope: &'a Scope) -> Box<dyn Iterator<
     }
 }
 
-/// The objects of a namespace, ordered by name.
+/// The objects of a namespace, ordered by name; of none, if it is empty.
 pub(super) fn in_namespace<'a, K>(
     objects: &'a Objects<K>,
     namespace: &'a str,
 ) -> impl Iterator<Item = &'a Entry<K>> {
-    let first = KeyRef { namespace: Some(namespace), name: "" };
-    let from = objects.range((Bound::Included(first), Bound::Unbounded));
-    from.take_while(move |entry| entry.0.namespace() == Some(namespace))
+    let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
+    let from = objects.range((Bound::Included(KeyRef { namespace, name: "" }), Bound::Unbounded));
+    from.take_while(move |entry| entry.0.namespace() == namespace)
 }
 
 /// Same name, other uid.
@@ -413,9 +470,7 @@ impl<K: 'static> Store<K> for CacheWriter<K> {
         changes: Vec<Change<K>>,
         version: Option<&ResourceVersion>,
     ) -> Result<(), StoreError> {
-        self.check(&changes)?;
-        self.apply_with(changes, version, &mut |_| {});
-        Ok(())
+        self.apply_with(changes, version, &mut |_| {})
     }
 
     fn begin_replace(&mut self, history: History) {
@@ -432,8 +487,7 @@ impl<K: 'static> Store<K> for CacheWriter<K> {
     }
 
     fn commit_replace(&mut self, version: Option<&ResourceVersion>) -> Result<(), StoreError> {
-        self.commit_with(version, &mut |_| {});
-        Ok(())
+        self.commit_with(version, &mut |_| {}).map(drop)
     }
 
     fn abandon_replace(&mut self) {
@@ -447,22 +501,21 @@ impl<K: 'static> Store<K> for CacheWriter<K> {
     fn bookmark(&mut self, version: &ResourceVersion) {
         let open = Arc::clone(&self.open);
         let mut content = open.0.content();
-        self.advance(&mut content, Some(version));
-        open.0.publish(&mut content, News::bookmark());
+        // Where it is another's by now, there is nothing to mark.
+        if let Ok(state) = content.state(&self.scope, self.number) {
+            state.version = Some(version.clone());
+            open.0.publish(content, News::bookmark());
+        }
     }
 
     fn resync(&mut self) -> Result<(), StoreError> {
         let open = Arc::clone(&self.open);
-        let namespace = match &self.scope {
-            Scope::All => None,
-            Scope::Namespace(namespace) => Some(&**namespace),
-        };
-        open.0.publish(&mut open.0.content(), News::resync(namespace));
+        open.0.publish(open.0.content(), News::resync(self.scope.namespace()));
         Ok(())
     }
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.open.0.hub().poll_room(cx)
+        self.open.0.hub().poll_room(self.scope.namespace(), cx)
     }
 }
 

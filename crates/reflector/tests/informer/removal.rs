@@ -82,6 +82,21 @@ async fn the_call_in_hand_is_completed_and_what_waits_is_not_delivered() {
     informer.stop().await.unwrap();
 }
 
+/// What was asked for first counts.
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_is_removed_and_then_stopped_was_removed() {
+    let (informer, _server, _stream) = synced(&[object("a", "u1", "5"), object("b", "u2", "6")], "7").await;
+    let (handler, mut seen, gate) = gated();
+    let handler = informer.add_handler(handler).unwrap();
+    assert_eq!(seen.next().await, "initial a@5");
+    handler.remove();
+    let (stopped, ()) = tokio::join!(informer.stop(), async {
+        tokio::task::yield_now().await;
+        gate.add_permits(10);
+    });
+    assert_eq!((stopped.unwrap().undelivered, handler.state()), (0, HandlerState::Removed));
+}
+
 /// client-go: ShutDownEventHandler_Lifecycles (never started).
 #[tokio::test(start_paused = true)]
 async fn a_handler_can_be_removed_before_the_start() {

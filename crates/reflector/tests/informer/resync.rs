@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use reflector::{
-    Event, Reflector, SharedInformer,
-    informer::{HandlerOptions, from_async_fn},
-};
-use tokio::time::{Instant, sleep, sleep_until};
+use reflector::{Reflector, SharedInformer, informer::HandlerOptions};
+use tokio::time::{Instant, sleep_until};
 
 use crate::{common::*, support::*};
 
@@ -79,16 +76,4 @@ async fn handlers_are_resynced_with_the_informer_unless_they_say_otherwise() {
     assert_eq!(with.rest().join(" "), "=a@5 =a@5");
     assert_eq!(without.rest(), [""; 0]);
     informer.stop().await.unwrap();
-}
-
-/// Symptom: a drain that never ended, for there was always another resync.
-#[tokio::test(start_paused = true)]
-async fn a_drain_ends_though_the_handler_is_slower_than_its_resyncs() {
-    let (informer, _server, _stream) = synced(&[object("a", "u1", "5"), object("b", "u2", "6")], "7").await;
-    let slow = from_async_fn(|_: Event<Json>| sleep(Duration::from_millis(600)));
-    let options = HandlerOptions::new().resync_every(Duration::from_secs(1));
-    informer.add_handler_with(slow, options).unwrap().synced().await.unwrap();
-    sleep(Duration::from_secs(5)).await;
-    let drained = tokio::time::timeout(Duration::from_secs(60), informer.drain()).await;
-    assert_eq!(drained.unwrap().unwrap().undelivered, 0);
 }

@@ -48,7 +48,7 @@ impl<K: 'static> Store<K> for DeltaFifoWriter<K> {
     ) -> Result<(), StoreError> {
         let deleted: Vec<_> = changes.iter().filter_map(deleted).cloned().collect();
         let mut told = Vec::new();
-        self.writer.apply_with(changes, version, &mut |delta| told.push(applied(delta)));
+        self.writer.apply_with(changes, version, &mut |delta| told.push(applied(delta)))?;
         self.shared.change(|queue| {
             for last in deleted {
                 // Two deletions in a row are one, with what both know (DF-2). Where this batch has more to tell of the
@@ -74,7 +74,7 @@ impl<K: 'static> Store<K> for DeltaFifoWriter<K> {
 
     fn commit_replace(&mut self, version: Option<&ResourceVersion>) -> Result<(), StoreError> {
         let mut told = Vec::new();
-        self.writer.commit_with(version, &mut |delta| told.push(replaced(delta)));
+        self.writer.commit_with(version, &mut |delta| told.push(replaced(delta)))?;
         if self.deliver_unchanged {
             told = with_unchanged(told, &self.known.snapshot());
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::super::{
     Iter,
     staging::{Entry, Objects},
+    writer::in_namespace,
 };
 use crate::Object;
 
@@ -74,6 +75,17 @@ impl<K> Group<K> {
                     *few = few[..at].iter().chain(&few[at + 1..]).cloned().collect();
                 }
             }
+        }
+    }
+
+    /// Those of one namespace, ordered by name.
+    pub(super) fn in_namespace<'a>(&'a self, namespace: &'a str) -> Iter<'a, K> {
+        match self {
+            Self::Few(few) => {
+                let entries = few.iter().map(|entry| &entry.0);
+                Box::new(entries.filter(move |object| object.namespace().unwrap_or_default() == namespace))
+            }
+            Self::Many(many) => Box::new(in_namespace(many, namespace).map(|entry| &entry.0)),
         }
     }
 

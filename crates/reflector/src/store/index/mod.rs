@@ -10,6 +10,7 @@ mod typed;
 
 use std::{
     any::Any,
+    cell::OnceCell,
     fmt,
     marker::PhantomData,
     sync::{
@@ -22,7 +23,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{root::PublishedIndex, step::Step};
 use crate::{
-    Object,
+    DecodeError, Object,
     selector::{Found, field},
 };
 
@@ -31,7 +32,23 @@ pub(super) use typed::{Postings, Typed};
 /// Why a function has no values for an object.
 pub type IndexFailure = Box<dyn std::error::Error + Send + Sync>;
 
-type Function<K, V> = Box<dyn Fn(&Object<K>) -> Result<Vec<V>, IndexFailure> + Send + Sync>;
+type Function<K, V> = Box<dyn Fn(&Object<K>, &Decoded<K>) -> Result<Vec<V>, IndexFailure> + Send + Sync>;
+
+/// An object as its type, decoded by the first index that asks, for all that follow the same step.
+pub(super) struct Decoded<K>(OnceCell<Result<Arc<K>, Arc<DecodeError>>>);
+
+impl<K> Default for Decoded<K> {
+    fn default() -> Self {
+        Self(OnceCell::new())
+    }
+}
+
+impl<K: DeserializeOwned> Decoded<K> {
+    fn get(&self, object: &Object<K>) -> Result<&K, Arc<DecodeError>> {
+        let decoded = self.0.get_or_init(|| object.get().map_err(Arc::new));
+        decoded.as_deref().map_err(Arc::clone)
+    }
+}
 
 /// The identity of an index, unique in the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +108,7 @@ impl<K, V> IndexBy<K, V> {
         K: DeserializeOwned,
         I: IntoIterator<Item = V>,
     {
-        Self::handle(move |object| Ok(values(&*object.get()?)))
+        Self::of(move |object, decoded| Ok(values(decoded.get(object)?)))
     }
 
     /// By values of the decoded object, where there may be none to be had. An object for which it fails is unindexed.
@@ -101,7 +118,7 @@ impl<K, V> IndexBy<K, V> {
         I: IntoIterator<Item = V>,
         E: Into<IndexFailure>,
     {
-        Self::handle(move |object| values(&*object.get()?).map_err(Into::into))
+        Self::of(move |object, decoded| values(decoded.get(object)?).map_err(Into::into))
     }
 
     /// By values of the handle: of name, namespace, uid and labels, without decoding.
@@ -109,7 +126,18 @@ impl<K, V> IndexBy<K, V> {
     where
         I: IntoIterator<Item = V>,
     {
-        let function = move |object: &Object<K>| Ok(values(object)?.into_iter().collect());
+        Self::of(move |object, _| values(object))
+    }
+
+    fn of<I>(
+        values: impl Fn(&Object<K>, &Decoded<K>) -> Result<I, IndexFailure> + Send + Sync + 'static,
+    ) -> Self
+    where
+        I: IntoIterator<Item = V>,
+    {
+        let function = move |object: &Object<K>, decoded: &Decoded<K>| {
+            Ok(values(object, decoded)?.into_iter().collect())
+        };
         Self { function: Box::new(function), label: None }
     }
 }
@@ -152,6 +180,9 @@ impl<K> IndexBy<K, String> {
             uid: String,
         }
         Self::handle(|object| {
+            if !object.is_usable() {
+                return Err("it could not be transformed".into());
+            }
             let owned: Owned = serde_json::from_slice(object.json())?;
             Ok(owned.metadata.owner_references.unwrap_or_default().into_iter().map(|owner| owner.uid))
         })
@@ -166,8 +197,8 @@ impl<K, V> fmt::Debug for IndexBy<K, V> {
 
 /// An index was asked for where it is not.
 ///
-/// Either its handle comes from another cache, or it was removed, or the snapshot is older than the index: take a new
-/// one.
+/// Either its handle comes from another cache, or it was removed (which it also is if hashing or comparing its values
+/// panics), or the snapshot is older than the index: take a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no such index here: its handle is of another cache, it was removed, or the snapshot is older than it"
@@ -177,7 +208,8 @@ pub struct UnknownIndex;
 /// An index that is kept up to date, whatever its type of values.
 pub(super) trait Maintained<K>: Send {
     fn id(&self) -> IndexId;
-    fn follow(&mut self, step: &Step<K>);
+    /// Follows one step; `decoded` is the new object of it.
+    fn follow(&mut self, step: &Step<K>, decoded: &Decoded<K>);
     /// The index as it is now, for readers.
     fn publish(&mut self) -> PublishedIndex;
 }

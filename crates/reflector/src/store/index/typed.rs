@@ -18,7 +18,7 @@ use super::{
         staging::{Entry, Objects, pairs},
         step::Step,
     },
-    Index, IndexBy, IndexFailure, IndexId, Maintained,
+    Decoded, Index, IndexBy, IndexFailure, IndexId, Maintained,
     group::Group,
 };
 use crate::Object;
@@ -81,6 +81,21 @@ impl<K, V: Hash + Eq> Postings<K, V> {
             .map_or_else(|| Box::new(std::iter::empty()) as Iter<'_, K>, Group::iter)
     }
 
+    /// The objects of one namespace with a value, ordered by name.
+    pub(in super::super) fn get_in<'a, Q: Hash + Eq + ?Sized>(
+        &'a self,
+        namespace: &'a str,
+        value: &Q,
+    ) -> Iter<'a, K>
+    where
+        V: Borrow<Q>,
+    {
+        self.values.get(&Probe(value)).map_or_else(
+            || Box::new(std::iter::empty()) as Iter<'_, K>,
+            |group| group.in_namespace(namespace),
+        )
+    }
+
     /// How many objects have a value.
     pub(in super::super) fn count<Q: Hash + Eq + ?Sized>(&self, value: &Q) -> usize
     where
@@ -95,8 +110,12 @@ impl<K, V: Hash + Eq> Postings<K, V> {
     }
 
     /// The values of any object. Those of one revision may come more than once.
-    pub(in super::super) fn values_of(&self, object: &Object<K>) -> Result<Vec<V>, IndexFailure> {
-        let values = catch_unwind(AssertUnwindSafe(|| (self.by.function)(object)));
+    pub(in super::super) fn values_of(
+        &self,
+        object: &Object<K>,
+        decoded: &Decoded<K>,
+    ) -> Result<Vec<V>, IndexFailure> {
+        let values = catch_unwind(AssertUnwindSafe(|| (self.by.function)(object, decoded)));
         values.unwrap_or_else(|_| Err("the index function panicked".into()))
     }
 
@@ -148,15 +167,15 @@ impl<K: 'static, V: Hash + Eq + Clone + Send + Sync + 'static> Typed<K, V> {
                 (Some(was), Some(is)) if was.ptr_eq(is) => {}
                 (was, is) => {
                     was.into_iter().for_each(|was| self.take_out(was));
-                    is.into_iter().for_each(|is| self.put_in(is));
+                    is.into_iter().for_each(|is| self.put_in(is, &Decoded::default()));
                 }
             }
         }
     }
 
     /// The values of an object, each once.
-    fn values_of(&self, object: &Object<K>) -> Result<Vec<V>, IndexFailure> {
-        let mut values = self.postings.values_of(object)?;
+    fn values_of(&self, object: &Object<K>, decoded: &Decoded<K>) -> Result<Vec<V>, IndexFailure> {
+        let mut values = self.postings.values_of(object, decoded)?;
         if values.len() > 1 {
             let mut seen = std::collections::HashSet::with_capacity(values.len());
             values.retain(|value| seen.insert(value.clone()));
@@ -164,9 +183,9 @@ impl<K: 'static, V: Hash + Eq + Clone + Send + Sync + 'static> Typed<K, V> {
         Ok(values)
     }
 
-    fn put_in(&mut self, object: &Object<K>) {
+    fn put_in(&mut self, object: &Object<K>, decoded: &Decoded<K>) {
         self.published = None;
-        let values = match self.values_of(object) {
+        let values = match self.values_of(object, decoded) {
             Ok(values) => values,
             Err(error) => {
                 metrics::counter!("reflector_index_failures_total", "type" => std::any::type_name::<K>())
@@ -227,12 +246,12 @@ impl<K: 'static, V: Hash + Eq + Clone + Send + Sync + 'static> Maintained<K> for
         self.id
     }
 
-    fn follow(&mut self, step: &Step<K>) {
+    fn follow(&mut self, step: &Step<K>, decoded: &Decoded<K>) {
         match step {
-            Step::Added(new) => self.put_in(new),
+            Step::Added(new) => self.put_in(new, decoded),
             Step::Updated { old, new } => {
                 self.take_out(old);
-                self.put_in(new);
+                self.put_in(new, decoded);
             }
             Step::Deleted { held, .. } => self.take_out(held),
         }

@@ -1,12 +1,13 @@
 //! Who listens to a cache.
 
 use std::{
+    collections::BTreeMap,
     sync::Arc,
-    task::{Context, Poll, Waker},
+    task::{Context, Poll},
 };
 
 use super::{
-    super::{root::Root, step::Step},
+    super::{aftermath::Aftermath, root::Root, step::Step},
     Options,
     queue::Queue,
 };
@@ -19,8 +20,10 @@ pub(in super::super) struct News<K> {
 
 enum Kind {
     Steps,
-    /// Everything is new, and was not spelled out in steps.
-    First,
+    /// Everything, or everything of a namespace, is new, and is not spelled out in steps.
+    First(Option<Arc<str>>),
+    /// A namespace was taken out.
+    Gone(Arc<str>),
     Bookmark,
     /// Of one namespace, or of all.
     Resync(Option<Arc<str>>),
@@ -35,16 +38,20 @@ impl<K> News<K> {
         Self::of(Kind::Steps)
     }
 
-    pub(in super::super) fn first() -> Self {
-        Self::of(Kind::First)
+    pub(in super::super) fn first(namespace: Option<&Arc<str>>) -> Self {
+        Self::of(Kind::First(namespace.cloned()))
     }
 
     pub(in super::super) fn bookmark() -> Self {
         Self::of(Kind::Bookmark)
     }
 
-    pub(in super::super) fn resync(namespace: Option<&str>) -> Self {
-        Self::of(Kind::Resync(namespace.map(Into::into)))
+    pub(in super::super) fn resync(namespace: Option<&Arc<str>>) -> Self {
+        Self::of(Kind::Resync(namespace.cloned()))
+    }
+
+    pub(in super::super) fn gone(namespace: &str, steps: Arc<[Step<K>]>) -> Self {
+        Self { steps, kind: Kind::Gone(namespace.into()) }
     }
 
     pub(in super::super) fn steps(steps: Arc<[Step<K>]>) -> Self {
@@ -54,68 +61,69 @@ impl<K> News<K> {
 
 /// The queues of all subscribers.
 pub(in super::super) struct Hub<K> {
-    queues: Vec<Arc<Queue<K>>>,
-    /// Latched: namespaces that join later do not undo it.
+    /// By the order of their coming.
+    queues: BTreeMap<u64, Arc<Queue<K>>>,
+    next: u64,
     synced: bool,
     closed: bool,
 }
 
 impl<K> Default for Hub<K> {
     fn default() -> Self {
-        Self { queues: Vec::new(), synced: false, closed: false }
+        Self { queues: BTreeMap::new(), next: 0, synced: false, closed: false }
     }
 }
 
 impl<K> Hub<K> {
-    /// Brings news to everybody; gives whom to wake, after the lock.
-    pub(in super::super) fn publish(&mut self, root: &Arc<Root<K>>, news: News<K>) -> Vec<Waker> {
-        let now_synced = !self.synced && root.is_synced();
-        self.synced |= now_synced;
-        let News { steps, kind } = news;
-        let mut awake = Vec::new();
-        for queue in &self.queues {
-            awake.extend(match &kind {
-                Kind::Steps if steps.is_empty() => None,
-                Kind::Steps => queue.push_steps(&steps),
-                Kind::First => queue.push_first(root),
-                Kind::Bookmark => root.version().and_then(|version| queue.push_bookmark(version)),
-                Kind::Resync(of) if queue.wants_resyncs() => queue.push_resync(root, of.as_ref()),
-                Kind::Resync(_) => None,
-            });
+    /// Brings news to everybody.
+    pub(in super::super) fn publish(
+        &mut self,
+        root: &Arc<Root<K>>,
+        News { steps, kind }: &News<K>,
+        after: &mut Aftermath<K>,
+    ) {
+        let now_synced = root.synced && !self.synced;
+        self.synced = root.synced;
+        for queue in self.queues.values() {
+            match kind {
+                Kind::Steps if steps.is_empty() => {}
+                Kind::Steps => queue.push_steps(steps, after),
+                Kind::First(namespace) => queue.push_first(root, namespace.as_ref(), after),
+                Kind::Gone(namespace) => queue.push_gone(namespace, steps, after),
+                Kind::Bookmark => queue.push_bookmark(root, after),
+                Kind::Resync(namespace) => queue.push_resync(root, namespace.as_ref(), after),
+            }
             if now_synced {
-                awake.extend(queue.push_synced());
+                queue.push_synced(after);
             }
         }
-        awake
     }
 
     /// Nobody writes any more.
-    pub(in super::super) fn close(&mut self) -> Vec<Waker> {
+    pub(in super::super) fn close(&mut self, after: &mut Aftermath<K>) {
         self.closed = true;
-        self.queues.iter().filter_map(|queue| queue.end()).collect()
+        self.queues.values().for_each(|queue| queue.end(after));
     }
 
     /// Adds a subscriber, which finds `root` and gets everything that is published after it.
     pub(super) fn join(&mut self, options: Options, root: Arc<Root<K>>) -> Arc<Queue<K>> {
-        let queue = Arc::new(Queue::new(options, root, self.synced, self.closed));
-        self.queues.push(Arc::clone(&queue));
+        let queue = Arc::new(Queue::new(self.next, options, root, self.closed));
+        self.queues.insert(self.next, Arc::clone(&queue));
+        self.next += 1;
         queue
     }
 
-    pub(super) fn leave(&mut self, queue: &Arc<Queue<K>>) {
-        self.queues.retain(|other| !Arc::ptr_eq(other, queue));
-        if self.queues.capacity() > 64 && self.queues.len() < self.queues.capacity() / 4 {
-            self.queues.shrink_to_fit();
-        }
+    pub(super) fn leave(&mut self, queue: &Queue<K>) {
+        self.queues.remove(&queue.number);
     }
 
     pub(in super::super) fn subscribers(&self) -> usize {
         self.queues.len()
     }
 
-    /// Whether every subscriber that may block the writer has room.
-    pub(in super::super) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.queues.iter().all(|queue| queue.poll_room(cx).is_ready()) {
+    /// Whether every subscriber that may block the writer of a scope has room.
+    pub(in super::super) fn poll_room(&self, namespace: Option<&Arc<str>>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.queues.values().all(|queue| queue.poll_room(namespace, cx).is_ready()) {
             Poll::Ready(())
         } else {
             Poll::Pending

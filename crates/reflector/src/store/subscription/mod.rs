@@ -21,15 +21,17 @@ use std::{
 
 use futures::Stream;
 
-use super::{Cache, root::Shared};
+use super::{Cache, aftermath::Aftermath, root::Shared};
 use crate::{FieldSelector, LabelSelector, Object};
 
 pub use event::Event;
 use event::Filter;
 pub(super) use hub::{Hub, News};
+pub(super) use pending::Line;
 pub use policy::{Policy, ShortLived, WhenFull};
 pub use queue::Ended;
 use queue::{Item, Queue};
+pub(super) use walk::Walk;
 
 /// So many items may be filtered out before other tasks have their turn.
 const FILTERED_MAX: usize = 128;
@@ -112,7 +114,7 @@ impl<K> Subscribe<K> {
         self
     }
 
-    /// Only objects of one namespace. Changes of others do not even wake the subscriber.
+    /// Only objects of one namespace; of none, if it is empty. Changes of others do not even wake the subscriber.
     pub fn namespace(mut self, namespace: &str) -> Self {
         self.options.namespace = Some(namespace.into());
         self
@@ -121,7 +123,8 @@ impl<K> Subscribe<K> {
     /// Only objects that the predicate wants; with several, that all of them want. An object that comes to be wanted is
     /// told as added, one that ceases to be as deleted (CT-11).
     ///
-    /// It must always answer the same for the same object, and runs in the subscriber's task.
+    /// It must always answer the same for the same object, and runs in the subscriber's task. An
+    /// object for which it panics is not wanted.
     pub fn filter(mut self, wants: impl Fn(&Object<K>) -> bool + Send + Sync + 'static) -> Self {
         self.filter.predicates.push(Box::new(wants));
         self
@@ -138,7 +141,8 @@ impl<K> Subscribe<K> {
     }
 
     /// Only updates where this part of the object has changed; with several, where any has. Objects that are added
-    /// and deleted are told as ever.
+    /// and deleted are told as ever. The `old` of an update is what was there before it, which is not what was told
+    /// before where updates in between were left out.
     pub fn changed<T: PartialEq>(mut self, part: impl Fn(&Object<K>) -> T + Send + Sync + 'static) -> Self {
         self.filter.changed.push(Box::new(move |old, new| part(old) != part(new)));
         self
@@ -219,11 +223,12 @@ impl<K> Subscription<K> {
     /// Tells every known object once more, as [`Event::Resync`], to this subscriber alone. Objects with a change in
     /// line are left out, since that comes anyway (DF-4). Does nothing before the sync.
     pub fn resync(&self) {
+        let mut after = Aftermath::default();
         let hub = self.shared.hub();
         let root = self.shared.root.load_full();
-        let waker = self.queue.push_resync(&root, None);
+        self.queue.resync(&root, None, &mut after);
         drop(hub);
-        waker.into_iter().for_each(std::task::Waker::wake);
+        after.finish();
     }
 }
 

@@ -65,7 +65,7 @@ impl<K> Pending<K> {
     }
 
     /// Any state of it, for its key.
-    fn object(&self) -> Option<&Object<K>> {
+    pub(super) fn object(&self) -> Option<&Object<K>> {
         self.known.as_ref().or(self.now.as_ref())
     }
 
@@ -76,7 +76,7 @@ impl<K> Pending<K> {
 }
 
 /// Everything that waits, in the order of arrival: one entry per key while it merges, else one per step.
-pub(super) struct Line<K> {
+pub(in super::super) struct Line<K> {
     /// By ticket.
     entries: BTreeMap<u64, Pending<K>>,
     /// The ticket of each key; only while it merges.
@@ -98,13 +98,24 @@ impl<K> Line<K> {
         self.entries.len()
     }
 
-    pub(super) fn is_merging(&self) -> bool {
-        self.merging
-    }
-
     /// What has something in line.
     pub(super) fn keys(&self) -> HashSet<ObjectKey> {
         self.entries.values().filter_map(Pending::object).map(|object| object.key().clone()).collect()
+    }
+
+    /// Whether something of a namespace, or of any, is in line.
+    pub(super) fn has_any_of(&self, namespace: Option<&str>) -> bool {
+        let mut objects = self.entries.values().filter_map(Pending::object);
+        objects.any(|object| namespace.is_none_or(|of| object.namespace().unwrap_or_default() == of))
+    }
+
+    /// Takes out everything of a namespace.
+    pub(super) fn forget(&mut self, namespace: &str) {
+        let of = |pending: &Pending<K>| {
+            pending.object().is_some_and(|object| object.namespace().unwrap_or_default() == namespace)
+        };
+        self.entries.retain(|_, pending| !of(pending));
+        self.tickets.retain(|key, _| key.namespace().unwrap_or_default() != namespace);
     }
 
     pub(super) fn merged(&self) -> u64 {
@@ -119,11 +130,6 @@ impl<K> Line<K> {
     /// Everything with a lower ticket than this has been taken.
     pub(super) fn served_to(&self) -> u64 {
         self.entries.first_key_value().map_or(self.next, |(ticket, _)| *ticket)
-    }
-
-    /// Whether something waits under a key. Known only while it merges.
-    pub(super) fn has(&self, key: &ObjectKey) -> bool {
-        self.tickets.contains_key(key)
     }
 
     pub(super) fn push(&mut self, step: &Step<K>) {
@@ -166,7 +172,8 @@ impl<K> Line<K> {
         Some(pending)
     }
 
-    /// Merges what waits, and what comes until the line is empty.
+    /// Merges what waits, and what comes until the line is empty. What came and went is not told then, however the line
+    /// was made: it would not be bounded.
     pub(super) fn start_merging(&mut self) {
         if self.merging {
             return;

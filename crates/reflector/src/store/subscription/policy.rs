@@ -44,7 +44,8 @@ pub enum ShortLived {
 /// What happens when too many changes wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
-    /// They are merged per key until the subscriber has caught up.
+    /// They are merged per key until the subscriber has caught up, as with [`Policy::Merge`] and
+    /// [`ShortLived::Cancel`].
     #[default]
     Merge,
     /// What waits is dropped, and the subscription ends with [`Ended::Lagged`](super::Ended::Lagged).

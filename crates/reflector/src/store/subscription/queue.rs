@@ -7,7 +7,11 @@ use std::{
 };
 
 use super::{
-    super::{root::Root, step::Step},
+    super::{
+        aftermath::{Aftermath, Litter},
+        root::Root,
+        step::Step,
+    },
     Lag, Options,
     pending::{Line, Pending},
     policy::{Policy, ShortLived, WhenFull},
@@ -23,7 +27,7 @@ const UNSORTED_MAX: usize = 1024;
 
 /// One thing to deliver.
 pub(super) enum Item<K> {
-    /// An object that was there when the subscriber came.
+    /// An object of a content that is all new to the subscriber.
     Present(Object<K>),
     Pending(Pending<K>),
     Synced,
@@ -42,15 +46,18 @@ pub enum Ended {
 
 /// See the module.
 pub(super) struct Queue<K> {
-    state: Mutex<State<K>>,
+    /// Its place among the subscribers.
+    pub(super) number: u64,
     options: Options,
+    state: Mutex<State<K>>,
 }
 
 struct State<K> {
-    /// What was there at the start. Delivered before everything else.
-    present: Option<Walk<K>>,
+    /// What was there at the start, and what came at once later. Delivered before everything else.
+    present: VecDeque<Walk<K>>,
     /// Steps that have not been put in line yet.
     unsorted: Vec<Arc<[Step<K>]>>,
+    /// How many of them concern the subscriber.
     unsorted_len: usize,
     line: Line<K>,
     /// The sync is told when everything before this ticket has been taken.
@@ -59,7 +66,7 @@ struct State<K> {
     synced: bool,
     /// The first and the latest bookmark, each told when everything before its ticket has been taken.
     bookmarks: VecDeque<(u64, ResourceVersion)>,
-    /// One after the other.
+    /// Told while nothing is in line, one after the other.
     resyncs: VecDeque<Resync<K>>,
     ended: Option<Ended>,
     waker: Option<Waker>,
@@ -67,26 +74,27 @@ struct State<K> {
     writers: Vec<Waker>,
 }
 
-/// A resync under way: delivered once everything before its ticket has been taken, and before everything after it.
+/// A resync under way.
 struct Resync<K> {
-    at: u64,
     walk: Walk<K>,
-    /// What had something in line when the walk began, so that the subscriber knows it in another state, or not at all.
+    /// What was in line when the walk began, or came into it later: the subscriber hears of it anyway, and what the walk
+    /// would tell is older than that (DF-4).
     skip: HashSet<ObjectKey>,
 }
 
 impl<K> Queue<K> {
-    pub(super) fn new(options: Options, present: Arc<Root<K>>, synced: bool, ended: bool) -> Self {
+    pub(super) fn new(number: u64, options: Options, present: Arc<Root<K>>, ended: bool) -> Self {
         let (merging, short_lived) = match options.policy {
             Policy::Merge(short_lived) => (true, short_lived),
-            _ => (false, ShortLived::Deliver),
+            _ => (false, ShortLived::Cancel),
         };
+        let synced_at = present.synced.then_some(0);
         let state = State {
-            present: Some(Walk::new(present, options.namespace.clone())),
+            present: VecDeque::from([Walk::new(present, options.namespace.clone())]),
             unsorted: Vec::new(),
             unsorted_len: 0,
             line: Line::new(merging, short_lived),
-            synced_at: synced.then_some(0),
+            synced_at,
             synced: false,
             bookmarks: VecDeque::new(),
             resyncs: VecDeque::new(),
@@ -94,98 +102,144 @@ impl<K> Queue<K> {
             waker: None,
             writers: Vec::new(),
         };
-        Self { state: Mutex::new(state), options }
+        Self { number, options, state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State<K>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The content has come for the first time.
-    pub(super) fn push_first(&self, root: &Arc<Root<K>>) -> Option<Waker> {
-        let mut state = self.state();
-        state.present = Some(Walk::new(Arc::clone(root), self.options.namespace.clone()));
-        state.waker.take()
+    /// The state, if anything may still be pushed.
+    fn open(&self) -> Option<MutexGuard<'_, State<K>>> {
+        Some(self.state()).filter(|state| state.ended.is_none())
     }
 
-    pub(super) fn push_steps(&self, steps: &Arc<[Step<K>]>) -> Option<Waker> {
-        let namespace = self.options.namespace.as_deref();
-        if namespace.is_some() && steps.iter().all(|step| step.object().namespace() != namespace) {
-            return None;
+    /// What of a namespace (`None`: of all) concerns the subscriber: nothing, or a namespace, or all.
+    fn share(&self, of: Option<&Arc<str>>) -> Option<Option<Arc<str>>> {
+        match (&self.options.namespace, of) {
+            (Some(own), Some(of)) if own != of => None,
+            (own, of) => Some(own.as_ref().or(of).cloned()),
         }
-        let mut state = self.state();
-        if state.ended.is_some() {
-            return None;
+    }
+
+    fn concerns(&self, step: &Step<K>) -> bool {
+        let namespace = step.object().namespace().unwrap_or_default();
+        self.options.namespace.as_deref().is_none_or(|own| own == namespace)
+    }
+
+    /// The content, of a namespace or of all, has come for the first time.
+    pub(super) fn push_first(&self, root: &Arc<Root<K>>, of: Option<&Arc<str>>, after: &mut Aftermath<K>) {
+        let (Some(namespace), Some(mut state)) = (self.share(of), self.open()) else { return };
+        self.sort(&mut state, after);
+        let walk = Walk::new(Arc::clone(root), namespace);
+        // A walk goes before what is in line. Where the end of the same objects is in line, since their namespace was
+        // taken out and came back, it has to go behind.
+        if state.line.has_any_of(of.map(|of| &**of)) {
+            walk.for_each(|object| state.line.push(&Step::Added(object)));
+        } else {
+            state.present.push_back(walk);
         }
+        after.wake(state.waker.take());
+    }
+
+    pub(super) fn push_steps(&self, steps: &Arc<[Step<K>]>, after: &mut Aftermath<K>) {
+        let concerned = match &self.options.namespace {
+            None => steps.len(),
+            Some(_) => steps.iter().filter(|step| self.concerns(step)).count(),
+        };
+        let Some(mut state) = self.open().filter(|_| concerned > 0) else { return };
         state.unsorted.push(Arc::clone(steps));
-        state.unsorted_len += steps.len();
+        state.unsorted_len += concerned;
         let max = match self.options.policy {
             Policy::Merge(_) => UNSORTED_MAX,
             Policy::Every { bound, .. } | Policy::Block { bound } => bound,
         };
         if state.unsorted_len >= max {
-            self.sort(&mut state);
+            self.sort(&mut state, after);
         }
-        state.waker.take()
+        after.wake(state.waker.take());
     }
 
-    pub(super) fn push_synced(&self) -> Option<Waker> {
-        let mut state = self.state();
-        self.sort(&mut state);
+    /// A namespace was taken out. Where the subscriber has not begun to hear of it, it never does: namespaces that come
+    /// and go would pile up otherwise.
+    pub(super) fn push_gone(&self, namespace: &Arc<str>, steps: &Arc<[Step<K>]>, after: &mut Aftermath<K>) {
+        if let Some(mut state) = self.open() {
+            let walks = std::mem::take(&mut state.present).into_iter();
+            let (unbegun, others): (VecDeque<_>, VecDeque<_>) =
+                walks.partition(|walk| walk.is_unbegun_of(namespace));
+            state.present = others;
+            if !unbegun.is_empty() {
+                unbegun.into_iter().for_each(|walk| after.sweep(Litter::Walk(walk)));
+                self.sort(&mut state, after);
+                state.line.forget(namespace);
+                for resync in &mut state.resyncs {
+                    resync.skip.extend(steps.iter().map(|step| step.object().key().clone()));
+                }
+                after.wake(state.waker.take());
+                return;
+            }
+        }
+        self.push_steps(steps, after);
+    }
+
+    pub(super) fn push_synced(&self, after: &mut Aftermath<K>) {
+        let Some(mut state) = self.open() else { return };
+        self.sort(&mut state, after);
         state.synced_at = Some(state.line.next_ticket());
-        state.waker.take()
+        after.wake(state.waker.take());
     }
 
-    pub(super) fn push_bookmark(&self, version: &ResourceVersion) -> Option<Waker> {
+    pub(super) fn push_bookmark(&self, root: &Root<K>, after: &mut Aftermath<K>) {
         if !self.options.bookmarks {
-            return None;
+            return;
         }
-        let mut state = self.state();
-        self.sort(&mut state);
+        let version = match &self.options.namespace {
+            Some(namespace) => root.version_of(namespace),
+            None => root.version(),
+        };
+        let (Some(version), Some(mut state)) = (version, self.open()) else { return };
+        self.sort(&mut state, after);
         let ticket = state.line.next_ticket();
         state.bookmarks.truncate(1);
         state.bookmarks.push_back((ticket, version.clone()));
-        state.waker.take()
+        after.wake(state.waker.take());
     }
 
-    pub(super) fn wants_resyncs(&self) -> bool {
-        self.options.resyncs
+    /// The reflector resyncs, of a namespace or of all.
+    pub(super) fn push_resync(&self, root: &Arc<Root<K>>, of: Option<&Arc<str>>, after: &mut Aftermath<K>) {
+        if self.options.resyncs {
+            self.resync(root, of, after);
+        }
     }
 
-    /// What the subscriber knows, of one namespace or of all, is to be told again. Nothing is, while it does not know
+    /// What the subscriber knows, of a namespace or of all, is to be told again. Nothing is, while it does not know
     /// everything yet, or while the same is being told.
-    pub(super) fn push_resync(&self, root: &Arc<Root<K>>, of: Option<&Arc<str>>) -> Option<Waker> {
-        let mut state = self.state();
-        self.sort(&mut state);
-        let own = self.options.namespace.as_ref();
-        let foreign = own.is_some() && of.is_some() && own != of;
-        let namespace = own.or(of).cloned();
-        if !state.synced || foreign || state.resyncs.iter().any(|resync| resync.walk.covers(&namespace)) {
-            return None;
+    pub(super) fn resync(&self, root: &Arc<Root<K>>, of: Option<&Arc<str>>, after: &mut Aftermath<K>) {
+        let (Some(namespace), Some(mut state)) = (self.share(of), self.open()) else { return };
+        self.sort(&mut state, after);
+        if !state.synced || state.resyncs.iter().any(|resync| resync.walk.covers(&namespace)) {
+            return;
         }
         let walk = Walk::new(Arc::clone(root), namespace);
-        let resync = if state.line.is_merging() {
-            // Objects with something in line are skipped (DF-4), so nothing need be waited for.
-            Resync { at: 0, walk, skip: state.line.keys() }
-        } else {
-            Resync { at: state.line.next_ticket(), walk, skip: HashSet::new() }
-        };
-        state.resyncs.push_back(resync);
-        state.waker.take()
+        let skip = state.line.keys();
+        state.resyncs.push_back(Resync { walk, skip });
+        after.wake(state.waker.take());
     }
 
     /// Nothing more will come.
-    pub(super) fn end(&self) -> Option<Waker> {
+    pub(super) fn end(&self, after: &mut Aftermath<K>) {
         let mut state = self.state();
         state.ended.get_or_insert(Ended::Stopped);
-        state.waker.take()
+        after.wake(state.waker.take());
     }
 
-    /// Whether the writer may go on; it is woken when it may.
-    pub(super) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let Policy::Block { bound } = self.options.policy else { return Poll::Ready(()) };
+    /// Whether the writer of a scope may go on; it is woken when it may.
+    pub(super) fn poll_room(&self, of: Option<&Arc<str>>, cx: &mut Context<'_>) -> Poll<()> {
+        if !matches!(self.options.policy, Policy::Block { .. }) || self.share(of).is_none() {
+            return Poll::Ready(());
+        }
         let mut state = self.state();
-        if state.ended.is_some() || state.waiting() < bound.max(1) {
+        if state.ended.is_some() || self.has_room(&state) {
             return Poll::Ready(());
         }
         if !state.writers.iter().any(|waker| waker.will_wake(cx.waker())) {
@@ -194,36 +248,41 @@ impl<K> Queue<K> {
         Poll::Pending
     }
 
+    fn has_room(&self, state: &State<K>) -> bool {
+        matches!(self.options.policy, Policy::Block { bound } if state.waiting() < bound.max(1))
+    }
+
     /// The subscriber is gone.
     pub(super) fn abandon(&self) {
-        let writers = {
-            let mut state = self.state();
-            state.ended = Some(Ended::Stopped);
-            std::mem::take(&mut state.writers)
-        };
-        writers.into_iter().for_each(Waker::wake);
+        let mut after = Aftermath::default();
+        let mut state = self.state();
+        state.ended = Some(Ended::Stopped);
+        state.clear(&mut after);
+        after.wake(std::mem::take(&mut state.writers));
+        drop(state);
+        after.finish();
     }
 
     /// The next thing to deliver; `None` when nothing more will come.
     pub(super) fn poll_pop(&self, cx: &mut Context<'_>) -> Poll<Option<Item<K>>> {
-        let (item, writers) = {
-            let mut state = self.state();
-            self.sort(&mut state);
-            let item = state.pop(&self.options);
-            if item.is_none() && state.ended.is_none() {
-                // Under the same lock as the look: whatever is pushed from now on finds the waker (K10).
-                let old = state.waker.replace(cx.waker().clone());
-                drop(state);
-                // Not under the lock: it may be the last that holds a task, and that task a subscription.
-                drop(old);
-                return Poll::Pending;
-            }
-            let room =
-                matches!(self.options.policy, Policy::Block { bound } if state.waiting() < bound.max(1));
-            (item, if room { std::mem::take(&mut state.writers) } else { Vec::new() })
-        };
-        writers.into_iter().for_each(Waker::wake);
-        Poll::Ready(item)
+        let mut after = Aftermath::default();
+        let mut state = self.state();
+        self.sort(&mut state, &mut after);
+        let item = state.pop(&mut after);
+        if !matches!(self.options.policy, Policy::Merge(_)) {
+            state.line.stop_merging_if_empty();
+        }
+        // Under the same lock as the look: whatever is pushed from now on finds the waker (K10).
+        let waits = item.is_none() && state.ended.is_none();
+        let old = if waits { state.waker.replace(cx.waker().clone()) } else { None };
+        if self.has_room(&state) {
+            after.wake(std::mem::take(&mut state.writers));
+        }
+        drop(state);
+        // Not under the lock: it may be the last that holds a task, and that task a subscription.
+        drop(old);
+        after.finish();
+        if waits { Poll::Pending } else { Poll::Ready(item) }
     }
 
     pub(super) fn ended(&self) -> Option<Ended> {
@@ -234,45 +293,29 @@ impl<K> Queue<K> {
         let state = self.state();
         Lag {
             waiting: state.waiting(),
-            present: state.present.as_ref().map_or(0, Walk::len_max),
+            present: state.present.iter().map(Walk::len_max).sum(),
             merged: state.line.merged(),
         }
     }
 
     /// Puts in line what has come.
-    fn sort(&self, state: &mut State<K>) {
-        if state.unsorted.is_empty() {
-            return;
-        }
-        let namespace = self.options.namespace.as_deref();
+    fn sort(&self, state: &mut State<K>, after: &mut Aftermath<K>) {
         for steps in std::mem::take(&mut state.unsorted) {
-            for step in &*steps {
-                if namespace.is_none() || step.object().namespace() == namespace {
-                    state.line.push(step);
-                }
+            for step in steps.iter().filter(|step| self.concerns(step)) {
+                state.line.push(step);
             }
+            after.sweep(Litter::Steps(steps));
         }
         state.unsorted_len = 0;
-        let Policy::Every { bound, when_full } = self.options.policy else { return };
-        if state.line.len() <= bound {
-            return;
-        }
-        match when_full {
-            WhenFull::Merge => {
-                // What comes later may now be delivered earlier; from here on what is in line is skipped instead.
-                for resync in &mut state.resyncs {
-                    resync.at = 0;
-                    resync.skip.extend(state.line.keys());
+        if let Policy::Every { bound, when_full } = self.options.policy
+            && state.line.len() > bound
+        {
+            match when_full {
+                WhenFull::Merge => state.line.start_merging(),
+                WhenFull::End => {
+                    state.ended.get_or_insert(Ended::Lagged);
+                    state.clear(after);
                 }
-                state.line.start_merging();
-            }
-            WhenFull::End => {
-                state.line = Line::new(false, ShortLived::Deliver);
-                state.present = None;
-                state.resyncs.clear();
-                state.bookmarks.clear();
-                state.synced_at = None;
-                state.ended = Some(Ended::Lagged);
             }
         }
     }
@@ -283,11 +326,23 @@ impl<K> State<K> {
         self.line.len() + self.unsorted_len
     }
 
-    fn pop(&mut self, options: &Options) -> Option<Item<K>> {
-        if let Some(walk) = &mut self.present {
+    /// Drops everything that waits.
+    fn clear(&mut self, after: &mut Aftermath<K>) {
+        let line = std::mem::replace(&mut self.line, Line::new(false, ShortLived::Cancel));
+        after.sweep(Litter::Line(line));
+        let resyncs = self.resyncs.drain(..).map(|resync| resync.walk);
+        self.present.drain(..).chain(resyncs).for_each(|walk| after.sweep(Litter::Walk(walk)));
+        self.unsorted.drain(..).for_each(|steps| after.sweep(Litter::Steps(steps)));
+        self.unsorted_len = 0;
+        self.bookmarks.clear();
+        self.synced_at = None;
+    }
+
+    fn pop(&mut self, after: &mut Aftermath<K>) -> Option<Item<K>> {
+        while let Some(walk) = self.present.front_mut() {
             match walk.next() {
                 Some(object) => return Some(Item::Present(object)),
-                None => self.present = None,
+                None => self.present.pop_front().into_iter().for_each(|walk| after.sweep(Litter::Walk(walk))),
             }
         }
         let served = self.line.served_to();
@@ -298,19 +353,21 @@ impl<K> State<K> {
         if self.bookmarks.front().is_some_and(|(at, _)| *at <= served) {
             return self.bookmarks.pop_front().map(|(_, version)| Item::Bookmark(version));
         }
-        while let Some(Resync { at, walk, skip }) = self.resyncs.front_mut()
-            && *at <= served
-        {
-            let line = &self.line;
-            match walk.find(|object| !skip.contains(object.key()) && !line.has(object.key())) {
+        if let Some(pending) = self.line.pop() {
+            for resync in &mut self.resyncs {
+                resync.skip.extend(pending.object().map(|object| object.key().clone()));
+            }
+            return Some(Item::Pending(pending));
+        }
+        while let Some(Resync { walk, skip }) = self.resyncs.front_mut() {
+            match walk.find(|object| !skip.contains(object.key())) {
                 Some(object) => return Some(Item::Resync(object)),
-                None => _ = self.resyncs.pop_front(),
+                None => {
+                    let done = self.resyncs.pop_front();
+                    done.into_iter().for_each(|resync| after.sweep(Litter::Walk(resync.walk)));
+                }
             }
         }
-        let pending = self.line.pop()?;
-        if !matches!(options.policy, Policy::Merge(_)) {
-            self.line.stop_merging_if_empty();
-        }
-        Some(Item::Pending(pending))
+        None
     }
 }

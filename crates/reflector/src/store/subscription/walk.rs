@@ -12,7 +12,7 @@ use crate::Object;
 const CHUNK: usize = 64;
 
 /// Where a walk through one root is. It keeps the root alive, and nothing else.
-pub(super) struct Walk<K> {
+pub(in super::super) struct Walk<K> {
     root: Arc<Root<K>>,
     namespace: Option<Arc<str>>,
     next: VecDeque<Object<K>>,
@@ -32,6 +32,11 @@ impl<K> Walk<K> {
         self.namespace.is_none() || self.namespace == *namespace
     }
 
+    /// Whether it is of that namespace alone, and nothing of it has been told.
+    pub(super) fn is_unbegun_of(&self, namespace: &Arc<str>) -> bool {
+        self.fetched == 0 && self.namespace.as_ref() == Some(namespace)
+    }
+
     /// How many objects are to come at the most.
     pub(super) fn len_max(&self) -> usize {
         let unfetched = if self.done { 0 } else { self.root.objects.len().saturating_sub(self.fetched) };
@@ -40,13 +45,17 @@ impl<K> Walk<K> {
 
     fn fetch(&mut self) {
         let namespace = self.namespace.as_deref();
+        let namespace = namespace.map(|namespace| Some(namespace).filter(|namespace| !namespace.is_empty()));
         let from = match &self.last {
             Some(last) => Bound::Excluded(KeyRef { namespace: last.namespace(), name: last.name() }),
-            None if namespace.is_some() => Bound::Included(KeyRef { namespace, name: "" }),
-            None => Bound::Unbounded,
+            None => match namespace {
+                Some(namespace) => Bound::Included(KeyRef { namespace, name: "" }),
+                None => Bound::Unbounded,
+            },
         };
         let rest = self.root.objects.range((from, Bound::Unbounded));
-        let rest = rest.take_while(|entry| namespace.is_none() || entry.0.namespace() == namespace);
+        let rest =
+            rest.take_while(|entry| namespace.is_none_or(|namespace| entry.0.namespace() == namespace));
         self.next.extend(rest.take(CHUNK).map(|Entry(object)| object.clone()));
         self.fetched += self.next.len();
         self.done = self.next.len() < CHUNK;

@@ -1,6 +1,9 @@
 //! What a subscriber is told, and what of it it wants to hear.
 
-use std::collections::VecDeque;
+use std::{
+    collections::VecDeque,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 
 use super::{
     pending::{Gone, Pending},
@@ -69,12 +72,19 @@ pub(super) struct Filter<K> {
 }
 
 impl<K> Filter<K> {
+    /// A predicate that panics does not want the object. So it never will, and what is told still folds.
     fn wants(&self, object: &Object<K>) -> bool {
-        self.predicates.iter().all(|predicate| predicate(object))
+        let wanted = || self.predicates.iter().all(|predicate| predicate(object));
+        catch_unwind(AssertUnwindSafe(wanted)).unwrap_or_else(|_| {
+            tracing::error!(key = %object.key(), "the filter of a subscription panicked; the object is left out");
+            false
+        })
     }
 
     fn wants_update(&self, old: &Object<K>, new: &Object<K>) -> bool {
-        self.changed.is_empty() || self.changed.iter().any(|changed| changed(old, new))
+        let differs = || self.changed.iter().any(|changed| changed(old, new));
+        // What cannot be compared may differ.
+        self.changed.is_empty() || catch_unwind(AssertUnwindSafe(differs)).unwrap_or(true)
     }
 
     /// Makes events of an item.

@@ -37,6 +37,40 @@ fn who_lagged_is_told_nothing_more() {
     assert!(slow.next().now_or_never().unwrap().is_none());
 }
 
+/// Symptom: a bookmark, a sync, or a resync after the end; or an end that said that everything had been told, with changes
+/// that were not. Cause: what waits is counted when it is put in line, which may be when something else comes.
+#[test]
+fn who_turns_out_to_have_lagged_is_told_nothing_more() {
+    type Then = fn(CacheWriter<Json>, &Subscription<Json>) -> Option<CacheWriter<Json>>;
+    let thens: [Then; 4] = [
+        |mut writer, _| {
+            writer.bookmark(&ResourceVersion::new("9").unwrap());
+            Some(writer)
+        },
+        |mut writer, _| {
+            writer.resync().unwrap();
+            Some(writer)
+        },
+        |writer, slow| {
+            slow.resync();
+            Some(writer)
+        },
+        |_, _| None,
+    ];
+    for (number, then) in thens.into_iter().enumerate() {
+        let (cache, mut writer) = synced();
+        let policy = Policy::Every { bound: 2, when_full: WhenFull::End };
+        let mut slow = cache.subscription().policy(policy).bookmarks().resyncs().subscribe();
+        assert_eq!(told(&mut slow), "=a@1 synced");
+        // Two are put in line, and one more is not yet.
+        apply(&mut writer, vec![add("b", 2), add("c", 3)]);
+        apply(&mut writer, vec![add("d", 4)]);
+        let _writer = then(writer, &slow);
+        assert_eq!(told(&mut slow), "", "{number}");
+        assert_eq!(slow.ended(), Some(Ended::Lagged), "{number}");
+    }
+}
+
 /// The same for one that lagged before the first sync. Symptom: it was told to be in sync, with nothing told before.
 #[test]
 fn who_lagged_before_the_sync_is_not_synced() {
@@ -48,6 +82,14 @@ fn who_lagged_before_the_sync_is_not_synced() {
     replace(&mut writer, vec![add("a", 2)]);
     assert_eq!(told(&mut slow), "");
     assert!(!slow.is_synced());
+    // Where it shows only when the sync comes.
+    let (cache, mut writer) = Cache::new();
+    let policy = Policy::Every { bound: 2, when_full: WhenFull::End };
+    let mut slow = cache.subscription().policy(policy).subscribe();
+    apply(&mut writer, vec![add("a", 2), add("b", 3)]);
+    apply(&mut writer, vec![add("c", 4)]);
+    replace(&mut writer, vec![add("a", 2), add("b", 3), add("c", 4)]);
+    assert_eq!((told(&mut slow), slow.ended()), (String::new(), Some(Ended::Lagged)));
 }
 
 /// Symptom: after the end of the stream came more events. Cause: a resync did not ask whether it had ended.

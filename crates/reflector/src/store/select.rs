@@ -102,7 +102,7 @@ mod tests {
     fn an_index_looks_at_no_other_namespace() {
         let (cache, mut writer) = Cache::<()>::new();
         let make = |namespace: &str, i: usize| {
-            let app = if i % 2 == 0 { "web" } else { "api" };
+            let app = ["web", "api"][i % 2];
             let json = format!(
                 r#"{{"metadata":{{"namespace":"{namespace}","name":"o{i}","labels":{{"app":"{app}"}}}}}}"#
             );

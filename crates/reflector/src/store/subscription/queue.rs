@@ -132,6 +132,13 @@ impl<K> Queue<K> {
         Some(self.state()).filter(|state| state.ended.is_none())
     }
 
+    /// The same, with everything in line that has come. That may be too much, and the end.
+    fn sorted(&self, after: &mut Aftermath<K>) -> Option<MutexGuard<'_, State<K>>> {
+        let mut state = self.open()?;
+        self.sort(&mut state, after);
+        Some(state).filter(|state| state.ended.is_none())
+    }
+
     /// What of a namespace (`None`: of all) concerns the subscriber: nothing, or a namespace, or all.
     fn share(&self, of: Option<&Arc<str>>) -> Option<Option<Arc<str>>> {
         match (&self.options.namespace, of) {
@@ -147,8 +154,8 @@ impl<K> Queue<K> {
 
     /// The content, of a namespace or of all, has come for the first time.
     pub(super) fn push_first(&self, root: &Arc<Root<K>>, of: Option<&Arc<str>>, after: &mut Aftermath<K>) {
-        let (Some(namespace), Some(mut state)) = (self.share(of), self.open()) else { return };
-        self.sort(&mut state, after);
+        let Some(namespace) = self.share(of) else { return };
+        let Some(mut state) = self.sorted(after) else { return };
         let walk = Walk::new(Arc::clone(root), namespace);
         // A walk goes before what is in line. Where the end of the same objects is in line, since their namespace was
         // taken out and came back, it has to go behind.
@@ -199,8 +206,7 @@ impl<K> Queue<K> {
     }
 
     pub(super) fn push_synced(&self, after: &mut Aftermath<K>) {
-        let Some(mut state) = self.open() else { return };
-        self.sort(&mut state, after);
+        let Some(mut state) = self.sorted(after) else { return };
         state.synced_at = Some(state.line.next_ticket());
         after.wake(state.waker.take());
     }
@@ -213,8 +219,8 @@ impl<K> Queue<K> {
             Some(namespace) => root.version_of(namespace),
             None => root.version(),
         };
-        let (Some(version), Some(mut state)) = (version, self.open()) else { return };
-        self.sort(&mut state, after);
+        let Some(version) = version else { return };
+        let Some(mut state) = self.sorted(after) else { return };
         let ticket = state.line.next_ticket();
         state.bookmarks.truncate(1);
         state.bookmarks.push_back((ticket, version.clone()));
@@ -231,8 +237,8 @@ impl<K> Queue<K> {
     /// What the subscriber knows, of a namespace or of all, is to be told again. Nothing is, while it does not know
     /// everything yet, or while the same is being told.
     pub(super) fn resync(&self, root: &Arc<Root<K>>, of: Option<&Arc<str>>, after: &mut Aftermath<K>) {
-        let (Some(namespace), Some(mut state)) = (self.share(of), self.open()) else { return };
-        self.sort(&mut state, after);
+        let Some(namespace) = self.share(of) else { return };
+        let Some(mut state) = self.sorted(after) else { return };
         if !state.synced || state.resyncs.iter().any(|resync| resync.walk.covers(&namespace)) {
             return;
         }
@@ -244,8 +250,8 @@ impl<K> Queue<K> {
 
     /// Nothing more will come.
     pub(super) fn end(&self, after: &mut Aftermath<K>) {
-        let mut state = self.state();
-        state.ended.get_or_insert(Ended::Stopped);
+        let Some(mut state) = self.sorted(after) else { return };
+        state.ended = Some(Ended::Stopped);
         after.wake(state.waker.take());
     }
 

@@ -7,6 +7,7 @@
 use std::{
     future::{pending, poll_fn},
     sync::Arc,
+    task::Poll,
 };
 
 use futures::{FutureExt, StreamExt, future::BoxFuture};
@@ -64,6 +65,7 @@ pub(crate) struct Driver<K, L, S> {
 impl<K, L, S> Drop for Driver<K, L, S> {
     /// However it ends, also by a panic of the store or of a handler: nobody is to wait for a reflector that is gone.
     fn drop(&mut self) {
+        self.metrics.waits(false);
         self.status.send_if_modified(|status| {
             let running = status.phase != Phase::Stopped;
             status.phase = Phase::Stopped;
@@ -161,7 +163,7 @@ where
             tokio::select! {
                 // A handle that is gone cannot be asked any more, so nobody wants the copy.
                 _ = stop.wait_for(|stop| *stop) => self.machine.handle_stop(),
-                fact = next(&mut self.store, &mut self.main, self.replacing) => self.take(fact),
+                fact = next(&mut self.store, &mut self.main, self.replacing, &self.metrics) => self.take(fact),
                 fact = self.second.next() => self.take_second(fact),
                 () = sleep_until_time(self.started, deadline) => {}
             }
@@ -433,10 +435,19 @@ struct Batch<K> {
 
 /// The next fact of the main request; the next changes once the store has room for them. What is staged needs none, and a
 /// request that is made goes on: the server is not to be blamed for whoever holds up the store.
-async fn next<K, S: Store<K>>(store: &mut S, main: &mut Main<K>, replacing: bool) -> Fact<K> {
-    if matches!(main, Main::Watch(_)) && !replacing {
-        poll_fn(|cx| store.poll_ready(cx)).await;
-    }
+async fn next<K, S: Store<K>>(
+    store: &mut S,
+    main: &mut Main<K>,
+    replacing: bool,
+    metrics: &Metrics,
+) -> Fact<K> {
+    let needs_room = matches!(main, Main::Watch(_)) && !replacing;
+    poll_fn(|cx| {
+        let room = if needs_room { store.poll_ready(cx) } else { Poll::Ready(()) };
+        metrics.waits(room.is_pending());
+        room
+    })
+    .await;
     main.next().await
 }
 

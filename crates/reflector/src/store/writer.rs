@@ -92,6 +92,8 @@ impl<K> Shared<K> {
         hub.publish(&root, &news, &mut after);
         drop(hub);
         drop(content);
+        // Not under the locks: it may be the last that holds the steps.
+        drop(news);
         after.finish();
         self.published.send_replace(());
     }

@@ -391,6 +391,8 @@ struct Numbers {
     data: std::collections::BTreeMap<String, u32>,
 }
 
+type Transformed = Result<Object<Numbers>, TransformError>;
+
 fn misfit() -> Object<Numbers> {
     Object::from_json(r#"{"metadata":{"name":"a"},"data":{"password":"hunter2"}}"#).unwrap()
 }
@@ -402,7 +404,7 @@ fn a_transform_that_fails_does_not_keep_the_value_that_does_not_fit() {
     let with = |read: fn(&Object<Numbers>) -> Result<(), DecodeError>| {
         move |object: Object<Numbers>| read(&object).map(|()| object).map_err(TransformError::from)
     };
-    let transforms: [Box<dyn Fn(Object<Numbers>) -> Result<Object<Numbers>, TransformError>>; 3] = [
+    let transforms: [Box<dyn Fn(Object<Numbers>) -> Transformed>; 3] = [
         Box::new(move |object| typed.transform(object)),
         Box::new(with(|object| object.get().map(drop))),
         Box::new(with(|object| object.decode().map(drop))),

@@ -76,13 +76,15 @@ async fn e38_what_a_relist_did_not_find_is_in_no_index() {
 /// kubernetes-client/java#1234, #1259, javascript#301: each relist was an update of everything.
 #[tokio::test(start_paused = true)]
 async fn e39_a_relist_of_what_has_not_changed_is_told_to_nobody() {
-    let objects: Vec<_> = (0..500).map(|i| object(&format!("o{i:03}"), &format!("u{i}"), "5")).collect();
-    let (letters, mut server, mut stream) = synced(&objects, "7").await;
+    // Made anew for each list, as the wire does.
+    let objects =
+        || -> Vec<_> { (0..500).map(|i| object(&format!("o{i:03}"), &format!("u{i}"), "5")).collect() };
+    let (letters, mut server, mut stream) = synced(&objects(), "7").await;
     let mut all = letters.cache().subscribe();
     told(&mut all);
     for version in ["8", "9", "10"] {
         stream.send(vec![error(410, "Expired")]);
-        stream = server.sync(&objects, version).await;
+        stream = server.sync(&objects(), version).await;
         until_version(&letters, version).await;
         assert_eq!(told(&mut all), "");
         assert_eq!(all.lag().waiting, 0);

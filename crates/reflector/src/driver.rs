@@ -10,7 +10,6 @@ use std::{
     task::Poll,
 };
 
-use bytes::Bytes;
 use futures::{FutureExt, StreamExt, future::BoxFuture};
 use tokio::{
     sync::watch,
@@ -19,7 +18,7 @@ use tokio::{
 use tracing::{debug, info, warn};
 
 use crate::{
-    Change, Object, ObjectMeta, ResourceVersion, Store, StoreError,
+    Change, Object, ResourceVersion, Store, StoreError,
     metrics::Metrics,
     protocol::{
         CheckResult, Disposition, ErrorReport, EventKind, Failure, Machine, Order, Phase, Status, Time,
@@ -365,12 +364,12 @@ where
     /// A deletion whose object cannot be read is a deletion all the same; where not even the name can be read, only
     /// reading everything tells what is gone.
     fn delete_unread(&mut self, now: Time, invalid: InvalidObject) {
-        let Some(key) = invalid.key else {
+        let Some(key) = invalid.key.clone() else {
             return self.machine.handle_store_failed(now, "a deletion does not say of what");
         };
-        let meta = ObjectMeta { key, uid: Box::default(), version: invalid.version, labels: Box::default() };
-        let disposition = self.machine.handle_event(now, EventKind::Deleted, meta.version.as_ref());
-        let changes = vec![Change::Delete(Object::new(meta, Bytes::from_static(b"{}")))];
+        let object = Object::unread(key, invalid);
+        let disposition = self.machine.handle_event(now, EventKind::Deleted, object.version());
+        let changes = vec![Change::Delete(object)];
         self.flush(now, &mut Batch { disposition, changes });
     }
 

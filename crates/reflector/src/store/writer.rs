@@ -175,7 +175,7 @@ impl<K> NamespaceWriters<K> {
             return;
         }
         let steps = replace_in(&mut content, &scope, &Objects::new(), &mut Replaced::default());
-        shared.publish(content, News::steps(steps.into()));
+        shared.publish(content, News::gone(namespace, steps.into()));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    fmt,
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
@@ -15,7 +16,6 @@ use crate::{Object, ResourceVersion};
 ///
 /// Folding the events of one subscription gives the content of the cache under its filters, at every moment a state
 /// that the cache had for each object.
-#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event<K> {
     /// An object that the subscriber did not know.
@@ -57,6 +57,43 @@ impl<K> Event<K> {
             | Self::Deleted { last: object, .. }
             | Self::Resync(object) => Some(object),
             Self::Synced | Self::Bookmark(_) => None,
+        }
+    }
+}
+
+// By hand: a derived impl would demand the same of `K`, of which no value is there.
+impl<K> Clone for Event<K> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Added { object, initial } => Self::Added { object: object.clone(), initial: *initial },
+            Self::Updated { old, new } => Self::Updated { old: old.clone(), new: new.clone() },
+            Self::Deleted { last, final_state_unknown } => {
+                Self::Deleted { last: last.clone(), final_state_unknown: *final_state_unknown }
+            }
+            Self::Synced => Self::Synced,
+            Self::Bookmark(version) => Self::Bookmark(version.clone()),
+            Self::Resync(object) => Self::Resync(object.clone()),
+        }
+    }
+}
+
+impl<K> fmt::Debug for Event<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Added { object, initial } => {
+                f.debug_struct("Added").field("object", object).field("initial", initial).finish()
+            }
+            Self::Updated { old, new } => {
+                f.debug_struct("Updated").field("old", old).field("new", new).finish()
+            }
+            Self::Deleted { last, final_state_unknown } => f
+                .debug_struct("Deleted")
+                .field("last", last)
+                .field("final_state_unknown", final_state_unknown)
+                .finish(),
+            Self::Synced => f.write_str("Synced"),
+            Self::Bookmark(version) => f.debug_tuple("Bookmark").field(version).finish(),
+            Self::Resync(object) => f.debug_tuple("Resync").field(object).finish(),
         }
     }
 }

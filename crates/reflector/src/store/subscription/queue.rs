@@ -80,6 +80,24 @@ struct Resync<K> {
     /// What was in line when the walk began, or came into it later: the subscriber hears of it anyway, and what the walk
     /// would tell is older than that (DF-4).
     skip: HashSet<ObjectKey>,
+    /// Namespaces that were taken out since: nothing of them is there as the walk has it.
+    gone: Vec<Arc<str>>,
+}
+
+impl<K> Resync<K> {
+    fn take_out(&mut self, namespace: &Arc<str>) {
+        if self.walk.has_any_of(namespace) && !self.gone.contains(namespace) {
+            self.gone.push(Arc::clone(namespace));
+        }
+    }
+
+    fn next(&mut self) -> Option<Object<K>> {
+        let Self { walk, skip, gone } = self;
+        walk.find(|object| {
+            let namespace = object.namespace().unwrap_or_default();
+            !skip.contains(object.key()) && gone.iter().all(|gone| **gone != *namespace)
+        })
+    }
 }
 
 impl<K> Queue<K> {
@@ -167,6 +185,26 @@ impl<K> Queue<K> {
         after.wake(state.waker.take());
     }
 
+    /// A namespace was taken out. Where the subscriber has not begun to hear of it, it never does: namespaces that come
+    /// and go would pile up otherwise.
+    pub(super) fn push_gone(&self, namespace: &Arc<str>, steps: &Arc<[Step<K>]>, after: &mut Aftermath<K>) {
+        if let Some(mut state) = self.open() {
+            state.resyncs.iter_mut().for_each(|resync| resync.take_out(namespace));
+            let walks = std::mem::take(&mut state.present).into_iter();
+            let (unbegun, others): (VecDeque<_>, VecDeque<_>) =
+                walks.partition(|walk| walk.is_unbegun_of(namespace));
+            state.present = others;
+            if !unbegun.is_empty() {
+                unbegun.into_iter().for_each(|walk| after.sweep(Litter::Walk(walk)));
+                self.sort(&mut state, after);
+                state.line.forget(namespace);
+                after.wake(state.waker.take());
+                return;
+            }
+        }
+        self.push_steps(steps, after);
+    }
+
     pub(super) fn push_synced(&self, after: &mut Aftermath<K>) {
         let Some(mut state) = self.sorted(after) else { return };
         state.synced_at = Some(state.line.next_ticket());
@@ -206,7 +244,7 @@ impl<K> Queue<K> {
         }
         let walk = Walk::new(Arc::clone(root), namespace);
         let skip = state.line.keys();
-        state.resyncs.push_back(Resync { walk, skip });
+        state.resyncs.push_back(Resync { walk, skip, gone: Vec::new() });
         after.wake(state.waker.take());
     }
 
@@ -343,8 +381,8 @@ impl<K> State<K> {
             }
             return Some(Item::Pending(pending));
         }
-        while let Some(Resync { walk, skip }) = self.resyncs.front_mut() {
-            match walk.find(|object| !skip.contains(object.key())) {
+        while let Some(resync) = self.resyncs.front_mut() {
+            match resync.next() {
                 Some(object) => return Some(Item::Resync(object)),
                 None => {
                     let done = self.resyncs.pop_front();

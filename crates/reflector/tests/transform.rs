@@ -402,7 +402,8 @@ fn a_transform_that_fails_does_not_keep_the_value_that_does_not_fit() {
     let with = |read: fn(&Object<Numbers>) -> Result<(), DecodeError>| {
         move |object: Object<Numbers>| read(&object).map(|()| object).map_err(TransformError::from)
     };
-    let transforms: [Box<dyn Fn(Object<Numbers>) -> Result<Object<Numbers>, TransformError>>; 3] = [
+    type Transforming = Box<dyn Fn(Object<Numbers>) -> Result<Object<Numbers>, TransformError>>;
+    let transforms: [Transforming; 3] = [
         Box::new(move |object| typed.transform(object)),
         Box::new(with(|object| object.get().map(drop))),
         Box::new(with(|object| object.decode().map(drop))),

@@ -108,18 +108,74 @@ fn files_have_one_subject() {
     assert!(long.is_empty(), "split these: {long:?}");
 }
 
+/// The code of all crates, by file.
+fn all_code() -> Vec<(PathBuf, String)> {
+    let mut files = Vec::new();
+    rust_files(Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap(), &mut files);
+    files.into_iter().map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
+}
+
+/// Whether there is a test of this name, which may begin with its module.
+fn is_test(code: &[(PathBuf, String)], name: &str) -> bool {
+    let (module, name) = name.rsplit_once("::").map_or((None, name), |(module, name)| (Some(module), name));
+    let signature = format!("fn {name}(");
+    let is_there = |text: &str| {
+        text.match_indices(&signature).any(|(at, _)| {
+            let line = text[..at].rfind('\n').unwrap_or(0);
+            let attributes = text[..line].lines().rev().map(str::trim_start);
+            let mut attributes =
+                attributes.take_while(|line| line.starts_with("#[") || line.starts_with("//"));
+            attributes.any(|line| line.ends_with("test]") || line.contains("test("))
+        })
+    };
+    code.iter().any(|(path, text)| module.is_none_or(|m| path.file_stem().unwrap() == m) && is_there(text))
+}
+
+/// The rows of the tables of a document, and the names of tests in them.
+fn rows_and_tests(document: &str) -> (Vec<String>, Vec<String>) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(document);
+    let text = fs::read_to_string(path).unwrap();
+    let rows: Vec<_> = text.lines().filter(|line| line.starts_with("| ")).map(str::to_owned).collect();
+    // What has no underscore or has a slash in it is an option or a path.
+    let is_name = |word: &&str| (word.contains('_') || word.contains("::")) && !word.contains('/');
+    let words = rows.iter().flat_map(|row| row.split('`').skip(1).step_by(2));
+    let named = words.filter(is_name).filter(|word| *word != "relist_every").map(str::to_owned).collect();
+    (rows, named)
+}
+
 /// What the documentation says is tested is tested.
 #[test]
 fn the_tests_that_reports_name_exist() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let reports = fs::read_to_string(root.join("../../docs/reports.md")).unwrap();
-    let mut files = Vec::new();
-    rust_files(root, &mut files);
-    let code: String = files.iter().map(|path| fs::read_to_string(path).unwrap()).collect();
-    let rows = reports.lines().filter(|line| line.starts_with("| "));
-    let named: Vec<_> = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).collect();
-    assert!(named.len() > 50, "the table is gone");
-    let is_test = |name: &str| code.contains(&format!("fn {name}("));
-    let missing: Vec<_> = named.iter().filter(|name| name.contains('_') && !is_test(name)).collect();
-    assert!(missing.is_empty(), "no such tests: {missing:?}");
+    let code = all_code();
+    for (document, at_least) in [("reports.md", 100), ("client-go-tests.md", 200)] {
+        let (_, named) = rows_and_tests(document);
+        assert!(named.len() > at_least, "the table of {document} is gone");
+        let missing: Vec<_> = named.iter().filter(|name| !is_test(&code, name)).collect();
+        assert!(missing.is_empty(), "{document}: no such tests: {missing:?}");
+    }
+    // The check can fail: a name that is nowhere, or elsewhere, or not of a test.
+    for name in ["this_is_not_there", "absent::files_have_one_subject", "rows_and_tests"] {
+        assert!(!is_test(&code, name), "{name}");
+    }
+}
+
+/// The counts at the top of the catalogue are those of its rows, each of which says what it says.
+#[test]
+fn the_catalogue_of_client_go_is_counted() {
+    let (rows, _) = rows_and_tests("client-go-tests.md");
+    let cells: Vec<Vec<&str>> = rows.iter().map(|row| row.split(" | ").collect()).collect();
+    let number = |cell: &str| cell.trim_matches(|c: char| !c.is_ascii_digit()).parse::<usize>().unwrap();
+    let mut all = 0;
+    for kind in ["yes", "other", "n/a", "missing"] {
+        let claimed = cells.iter().find(|cells| cells[0] == format!("| {kind}")).unwrap();
+        let of_kind: Vec<_> = cells.iter().filter(|cells| cells[1] == kind).collect();
+        assert_eq!(of_kind.len(), number(claimed[2]), "{kind}");
+        for cells in &of_kind {
+            assert!(kind != "yes" || cells[2].contains('`'), "{} has no test", cells[0]);
+            assert!(cells[2].trim_matches(&[' ', '|'][..]).len() > 3, "{} gives no reason", cells[0]);
+        }
+        all += of_kind.len();
+    }
+    let claimed = cells.iter().find(|cells| cells[1] == "all").unwrap();
+    assert_eq!(all, number(claimed[2]));
 }

@@ -15,7 +15,7 @@ use reflector::{
 };
 use reflector_apiserver::{
     Verb,
-    faults::{Effect, ErrorBody, Fault},
+    faults::{Effect, ErrorBody, Fault, Interruption, Point},
 };
 use support::cluster::*;
 
@@ -92,6 +92,22 @@ async fn e34_a_recreation_during_a_gap_is_seen() {
     cluster.create("cm-0");
     cluster.converge(&maps).await;
     assert_ne!(maps.cache().get(Some("ns"), "cm-0").unwrap().uid(), uid);
+}
+
+/// kubernetes-client/javascript: a line that is no JSON was passed over, and its event with it.
+#[tokio::test]
+async fn e41_a_broken_line_is_an_error_and_is_read_again() {
+    let cluster = Cluster::start(1).await;
+    let maps = cluster.start_reflector();
+    maps.ready().await.unwrap();
+    // Within the event, and then the answer ends as if it were complete.
+    let broken = Effect::Interrupt(Point::Bytes(150), Interruption::End);
+    cluster.fault(Fault::on(Verb::Watch).effect(broken).once());
+    cluster.server.restart();
+    cluster.update("cm-0", "new");
+    cluster.converge(&maps).await;
+    let error = maps.status().last_error.unwrap();
+    assert_eq!(error.class, Class::Malformed, "{error}");
 }
 
 /// kube#1986: a Status of many lines, a page of HTML and a line of text, where a watch was asked for.

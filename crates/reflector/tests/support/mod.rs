@@ -5,6 +5,7 @@
 
 #[cfg(feature = "kube")]
 pub mod cluster;
+pub mod retry;
 
 use futures::{StreamExt, stream};
 use reflector::{

@@ -9,7 +9,7 @@ use reflector::{Index, IndexBy, LabelSelector, store::NamespaceWriters};
 use super::*;
 
 /// So many stories, each of up to 130 steps: about two seconds. For a thorough search, say 5 000.
-const STORIES: u64 = 60;
+const STORIES: u64 = 45;
 
 const TINTS: [&str; 3] = ["red", "green", ""];
 const NAMESPACES: [&str; 3] = ["n1", "n2", "n3"];

@@ -4,13 +4,13 @@
 //! reflector survives, expired versions too, and may miss states that an object had only for a moment. Who needs every
 //! state takes a watch.
 
-use std::{error::Error, fmt, sync::Arc, time::Duration};
+use std::{convert::Infallible, fmt, sync::Arc, time::Duration};
 
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 
 use crate::{
     Cache, Event, Object, ObjectKey,
-    store::{Snapshot, Stopped, Subscription},
+    store::{Snapshot, Stopped},
 };
 
 impl<K> Cache<K> {
@@ -64,7 +64,6 @@ impl<K> Cache<K> {
     ) -> Result<Option<Object<K>>, Unmet<Option<Object<K>>, E>>
     where
         C: FnMut(Option<&Object<K>>) -> Result<bool, E>,
-        E: Error + 'static,
     {
         self.observe(namespace, name, None, condition).await
     }
@@ -83,7 +82,6 @@ impl<K> Cache<K> {
     ) -> Result<Option<Object<K>>, Unmet<Option<Object<K>>, E>>
     where
         C: FnMut(Option<&Object<K>>) -> Result<bool, E>,
-        E: Error + 'static,
     {
         self.observe(namespace, name, Some(limit), condition).await
     }
@@ -97,7 +95,6 @@ impl<K> Cache<K> {
     ) -> Result<Option<Object<K>>, Unmet<Option<Object<K>>, E>>
     where
         C: FnMut(Option<&Object<K>>) -> Result<bool, E>,
-        E: Error + 'static,
     {
         let mut observer = Observer { namespace, name, condition, last: None };
         let met = within(limit, self.until(|| observer.look(&self.snapshot()).transpose())).await;
@@ -194,15 +191,14 @@ pub async fn until_with_sync<K, E, P, C>(
 where
     P: FnOnce(&Snapshot<K>) -> Result<bool, E>,
     C: FnMut(&Event<K>) -> Result<bool, E>,
-    E: Error + 'static,
 {
     // Before the precondition, so that no change falls between the two.
-    let mut events = cache.subscribe();
+    let mut events = cache.subscribe().map(Ok::<_, Infallible>);
     let mut last = None;
     let met = async {
         if let Some(precondition) = precondition {
             let synced = cache.until(|| Some(cache.snapshot()).filter(Snapshot::is_synced));
-            if precondition(&synced.await.map_err(|Stopped| Missed::Stopped)?).map_err(Missed::Condition)? {
+            if precondition(&synced.await.map_err(|Stopped| Missed::Ended)?).map_err(Missed::Condition)? {
                 return Ok(());
             }
         }
@@ -212,24 +208,30 @@ where
     match within(limit, met).await {
         Ok(Ok(())) => Ok(last),
         Ok(Err(Missed::Condition(error))) => Err(Unmet::Condition { target: target(), error, last }),
-        Ok(Err(Missed::Stopped)) => Err(Unmet::Stopped { target: target(), last }),
+        Ok(Err(Missed::Broken(never))) => match never {},
+        Ok(Err(Missed::Ended)) => Err(Unmet::Stopped { target: target(), last }),
         Err(limit) => Err(Unmet::Deadline { target: target(), limit, last }),
     }
 }
 
-enum Missed<E> {
+/// Why conditions were not met, whatever the events come from.
+pub(crate) enum Missed<W, E> {
+    /// A condition failed.
     Condition(E),
-    Stopped,
+    /// An error came in the place of an event.
+    Broken(W),
+    /// There are no more events.
+    Ended,
 }
 
-/// Meets the conditions in turn. `last` is the event that was looked at last, also if this is dropped.
-async fn meet<K, E, C>(
-    events: &mut Subscription<K>,
+/// Meets the conditions in turn (UN-1). `last` is the event that was looked at last, also if this is dropped.
+pub(crate) async fn meet<T, W, E, C>(
+    events: &mut (impl Stream<Item = Result<T, W>> + Unpin),
     conditions: impl IntoIterator<Item = C>,
-    last: &mut Option<Event<K>>,
-) -> Result<(), Missed<E>>
+    last: &mut Option<T>,
+) -> Result<(), Missed<W, E>>
 where
-    C: FnMut(&Event<K>) -> Result<bool, E>,
+    C: FnMut(&T) -> Result<bool, E>,
 {
     for mut condition in conditions {
         let mut met = match last.as_ref() {
@@ -237,7 +239,7 @@ where
             None => false,
         };
         while !met {
-            let event = events.next().await.ok_or(Missed::Stopped)?;
+            let event = events.next().await.ok_or(Missed::Ended)?.map_err(Missed::Broken)?;
             met = condition(last.insert(event)).map_err(Missed::Condition)?;
         }
     }
@@ -245,7 +247,10 @@ where
 }
 
 /// Gives the limit back when the time is over.
-async fn within<T>(limit: Option<Duration>, future: impl Future<Output = T>) -> Result<T, Duration> {
+pub(crate) async fn within<T>(
+    limit: Option<Duration>,
+    future: impl Future<Output = T>,
+) -> Result<T, Duration> {
     match limit {
         None => Ok(future.await),
         Some(limit) => tokio::time::timeout(limit, future).await.map_err(|_| limit),
@@ -254,9 +259,11 @@ async fn within<T>(limit: Option<Duration>, future: impl Future<Output = T>) -> 
 
 /// Why a wait ended without its condition being met. Each form has the last state `S` that a condition was asked about;
 /// `None` if it was never asked.
+///
+/// It is an [`Error`](std::error::Error) if `E` is one. `Box<dyn Error>` and `anyhow::Error` are none.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
-pub enum Unmet<S, E: Error + 'static> {
+pub enum Unmet<S, E> {
     /// A condition failed on the last state.
     #[error("a condition on {target} failed: {error}")]
     Condition {
@@ -288,7 +295,7 @@ pub enum Unmet<S, E: Error + 'static> {
     },
 }
 
-impl<S, E: Error + 'static> Unmet<S, E> {
+impl<S, E> Unmet<S, E> {
     /// The last state that a condition was asked about; `None` if none was asked.
     #[must_use]
     pub fn last(&self) -> Option<&S> {
@@ -300,7 +307,7 @@ impl<S, E: Error + 'static> Unmet<S, E> {
     }
 }
 
-impl<S, E: Error + 'static> fmt::Debug for Unmet<S, E> {
+impl<S, E: fmt::Display> fmt::Debug for Unmet<S, E> {
     /// The message: an object may be a Secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Unmet({self})")

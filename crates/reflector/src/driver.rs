@@ -7,9 +7,9 @@
 use std::{
     future::{pending, poll_fn},
     sync::Arc,
+    task::Poll,
 };
 
-use bytes::Bytes;
 use futures::{FutureExt, StreamExt, future::BoxFuture};
 use tokio::{
     sync::watch,
@@ -18,7 +18,7 @@ use tokio::{
 use tracing::{debug, info, warn};
 
 use crate::{
-    Change, Object, ObjectMeta, ResourceVersion, Store, StoreError,
+    Change, Object, ResourceVersion, Store, StoreError,
     metrics::Metrics,
     protocol::{
         CheckResult, Disposition, ErrorReport, EventKind, Failure, Machine, Order, Phase, Status, Time,
@@ -65,6 +65,7 @@ pub(crate) struct Driver<K, L, S> {
 impl<K, L, S> Drop for Driver<K, L, S> {
     /// However it ends, also by a panic of the store or of a handler: nobody is to wait for a reflector that is gone.
     fn drop(&mut self) {
+        self.metrics.waits(false);
         self.status.send_if_modified(|status| {
             let running = status.phase != Phase::Stopped;
             status.phase = Phase::Stopped;
@@ -162,7 +163,7 @@ where
             tokio::select! {
                 // A handle that is gone cannot be asked any more, so nobody wants the copy.
                 _ = stop.wait_for(|stop| *stop) => self.machine.handle_stop(),
-                fact = next(&mut self.store, &mut self.main, self.replacing) => self.take(fact),
+                fact = next(&mut self.store, &mut self.main, self.replacing, &self.metrics) => self.take(fact),
                 fact = self.second.next() => self.take_second(fact),
                 () = sleep_until_time(self.started, deadline) => {}
             }
@@ -363,12 +364,12 @@ where
     /// A deletion whose object cannot be read is a deletion all the same; where not even the name can be read, only
     /// reading everything tells what is gone.
     fn delete_unread(&mut self, now: Time, invalid: InvalidObject) {
-        let Some(key) = invalid.key else {
+        let Some(key) = invalid.key.clone() else {
             return self.machine.handle_store_failed(now, "a deletion does not say of what");
         };
-        let meta = ObjectMeta { key, uid: Box::default(), version: invalid.version, labels: Box::default() };
-        let disposition = self.machine.handle_event(now, EventKind::Deleted, meta.version.as_ref());
-        let changes = vec![Change::Delete(Object::new(meta, Bytes::from_static(b"{}")))];
+        let object = Object::unread(key, invalid);
+        let disposition = self.machine.handle_event(now, EventKind::Deleted, object.version());
+        let changes = vec![Change::Delete(object)];
         self.flush(now, &mut Batch { disposition, changes });
     }
 
@@ -434,10 +435,19 @@ struct Batch<K> {
 
 /// The next fact of the main request; the next changes once the store has room for them. What is staged needs none, and a
 /// request that is made goes on: the server is not to be blamed for whoever holds up the store.
-async fn next<K, S: Store<K>>(store: &mut S, main: &mut Main<K>, replacing: bool) -> Fact<K> {
-    if matches!(main, Main::Watch(_)) && !replacing {
-        poll_fn(|cx| store.poll_ready(cx)).await;
-    }
+async fn next<K, S: Store<K>>(
+    store: &mut S,
+    main: &mut Main<K>,
+    replacing: bool,
+    metrics: &Metrics,
+) -> Fact<K> {
+    let needs_room = matches!(main, Main::Watch(_)) && !replacing;
+    poll_fn(|cx| {
+        let room = if needs_room { store.poll_ready(cx) } else { Poll::Ready(()) };
+        metrics.waits(room.is_pending());
+        room
+    })
+    .await;
     main.next().await
 }
 

@@ -238,8 +238,7 @@ impl<K: Resource + DeserializeOwned> Events<K> {
     }
 }
 
-/// The object, if it fits its type, and the type kept its name. kube's runtime panics on one without a name; a deletion
-/// that could not be read is such a one.
+/// The object, if it fits its type, and the type kept its name. kube's runtime panics on one without a name.
 fn decode<K: Resource + DeserializeOwned>(object: &Object<K>) -> Option<K> {
     // What does not fit has been logged and counted there.
     let decoded = object.get().ok().and_then(Arc::into_inner)?;

@@ -54,6 +54,11 @@
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
+/// The programs of the guide, compiled.
+#[cfg(all(doctest, feature = "kube"))]
+#[doc = include_str!("../../../docs/guide.md")]
+struct Guide;
+
 pub mod condition;
 mod driver;
 pub mod fence;

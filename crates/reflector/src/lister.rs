@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Cache, Object, ObjectKey};
+use crate::{Cache, LabelSelector, Object, ObjectKey};
 
 /// Reads a cache, and names the resource in its errors. Clones are cheap and read the same cache.
 ///
@@ -18,7 +18,7 @@ use crate::{Cache, Object, ObjectKey};
 /// let pods = Lister::new(cache, "pods");
 /// assert_eq!(pods.get("shop", "cart")?.name(), "cart");
 /// assert_eq!(pods.get("shop", "desk").unwrap_err().to_string(), "pods shop/desk not found in the cache");
-/// assert_eq!(pods.namespaced("shop").list_where(|pod| pod.label("app") == Some("cart")).len(), 1);
+/// assert_eq!(pods.namespaced("shop").select(&"app=cart".parse()?).len(), 1);
 /// # Ok(()) }
 /// ```
 pub struct Lister<K> {
@@ -57,6 +57,16 @@ impl<K> Lister<K> {
     #[must_use]
     pub fn list_where(&self, mut selects: impl FnMut(&Object<K>) -> bool) -> Vec<Object<K>> {
         self.cache.snapshot().iter().filter(|object| selects(object)).cloned().collect()
+    }
+
+    /// The objects that a label selector selects, ordered by namespace and name (LI-1). An index of a label is used where
+    /// there is one.
+    #[must_use]
+    pub fn select(&self, selector: &LabelSelector) -> Vec<Object<K>>
+    where
+        K: 'static,
+    {
+        self.cache.select(selector)
     }
 
     /// The same objects, but only those of one namespace; of all namespaces if it is empty.
@@ -120,6 +130,18 @@ impl<K> NamespaceLister<K> {
         }
         let snapshot = self.lister.cache.snapshot();
         snapshot.namespace(&self.namespace).filter(|object| selects(object)).cloned().collect()
+    }
+
+    /// The objects of the namespace that a label selector selects, ordered by name (LI-1).
+    #[must_use]
+    pub fn select(&self, selector: &LabelSelector) -> Vec<Object<K>>
+    where
+        K: 'static,
+    {
+        if self.namespace.is_empty() {
+            return self.lister.select(selector);
+        }
+        self.lister.cache.snapshot().select_in(&self.namespace, selector).cloned().collect()
     }
 
     /// The namespace; empty for all.

@@ -21,6 +21,7 @@ pub(crate) struct Metrics {
     version: Gauge,
     current_as_of: Gauge,
     synced: Gauge,
+    waits: Gauge,
     last_proof: Option<Time>,
     /// What was counted of relists so far.
     relists: u64,
@@ -43,6 +44,7 @@ impl Metrics {
             current_as_of: gauge!("reflector_current_as_of_seconds", "resource" => resource.to_owned()),
             version: gauge!("reflector_resource_version", "resource" => resource.to_owned()),
             synced: gauge!("reflector_synced", "resource" => resource.to_owned()),
+            waits: gauge!("reflector_waits_for_subscriber", "resource" => resource.to_owned()),
             resource: resource.to_owned(),
             last_proof: None,
             relists: 0,
@@ -90,6 +92,11 @@ impl Metrics {
     pub(crate) fn error(&self, class: Class) {
         let resource = self.resource.clone();
         counter!("reflector_errors_total", "resource" => resource, "class" => class.as_str()).increment(1);
+    }
+
+    /// Whether nothing is read from the watch, since the store has no room for what would come.
+    pub(crate) fn waits(&self, waits: bool) {
+        self.waits.set(f64::from(u8::from(waits)));
     }
 
     /// What the status shows, and how many objects the store says it has.

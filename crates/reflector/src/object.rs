@@ -156,11 +156,18 @@ struct Inner {
 
 enum Body {
     Json(Bytes),
-    /// There was one, which could not be transformed. What stands for it is made from the header.
+    /// There was one, which could not be read or transformed. What stands for it is made from the header.
     Unusable {
         json: Bytes,
-        reason: Arc<TransformError>,
+        reason: Reason,
     },
+}
+
+/// Why there is no body.
+#[derive(Clone)]
+enum Reason {
+    Transform(Arc<TransformError>),
+    Unread(Arc<InvalidObject>),
 }
 
 impl<K> Object<K> {
@@ -174,8 +181,19 @@ impl<K> Object<K> {
 
     /// A handle to an object that could not be transformed, which whoever calls this has reported.
     pub(crate) fn unusable(meta: ObjectMeta, reason: TransformError) -> Self {
+        Self::without_body(meta, Reason::Transform(Arc::new(reason)))
+    }
+
+    /// A handle to an object of which no more could be read than its key, which whoever calls this has reported.
+    pub(crate) fn unread(key: ObjectKey, invalid: InvalidObject) -> Self {
+        let version = invalid.version.clone();
+        let meta = ObjectMeta { key, uid: Box::default(), version, labels: Box::default() };
+        Self::without_body(meta, Reason::Unread(Arc::new(invalid)))
+    }
+
+    fn without_body(meta: ObjectMeta, reason: Reason) -> Self {
         let json = json_of(&meta);
-        Self::with_body(meta, Body::Unusable { json, reason: Arc::new(reason) }, true)
+        Self::with_body(meta, Body::Unusable { json, reason }, true)
     }
 
     fn with_body(meta: ObjectMeta, body: Body, reported: bool) -> Self {
@@ -244,7 +262,8 @@ impl<K> Object<K> {
     /// The object as JSON, as the server sent it (with `kind` and `apiVersion` filled in where a list left them out), or
     /// as a [transform](crate::transform) made it.
     ///
-    /// Of an object that could not be transformed it is an object with nothing but the `metadata` that is known here.
+    /// Of an object that could not be read or transformed it is an object with nothing but the `metadata` that is known
+    /// here.
     #[must_use]
     pub fn json(&self) -> &Bytes {
         let (Body::Json(json) | Body::Unusable { json, .. }) = &self.inner.body;
@@ -259,7 +278,7 @@ impl<K> Object<K> {
         self.version().is_some() && self.version() == other.version() && self.uid() == other.uid()
     }
 
-    /// Whether its body is that of the server, and not what stands for one that could not be transformed.
+    /// Whether its body is that of the server, and not what stands for one that could not be read or transformed.
     pub(crate) fn is_usable(&self) -> bool {
         matches!(self.inner.body, Body::Json(_))
     }
@@ -285,7 +304,9 @@ impl<K: DeserializeOwned> Object<K> {
     ///
     /// [`DecodeError`] if the body does not fit `K`, with the key, the version and the JSON path. The first such error
     /// of a revision is also logged and counted (`reflector_objects_invalid_total`). Or if the object could not be
-    /// [transformed](crate::transform), with the reason.
+    /// [transformed](crate::transform), or is the last state of a deleted one that could not be read, with the reason.
+    ///
+    /// The error quotes the value that does not fit.
     pub fn get(&self) -> Result<Arc<K>, DecodeError> {
         self.decode().map(Arc::new).inspect_err(|error| {
             if !self.inner.reported.swap(true, Ordering::Relaxed) {
@@ -296,8 +317,13 @@ impl<K: DeserializeOwned> Object<K> {
         })
     }
 
-    /// Decodes the object, and reports nothing.
-    pub(crate) fn decode(&self) -> Result<K, DecodeError> {
+    /// Decodes the object like [`get`](Self::get), and leaves it to the caller to log and count what does not fit. For
+    /// [transforms](crate::transform), whose failures are reported as such.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn decode(&self) -> Result<K, DecodeError> {
         let error = |path, source| DecodeError {
             key: self.key().clone(),
             version: self.version().cloned(),
@@ -312,7 +338,11 @@ impl<K: DeserializeOwned> Object<K> {
                     .map_err(|e| error(e.path().to_string(), DecodeCause::Json(e.into_inner())))
             }
             Body::Unusable { reason, .. } => {
-                Err(error(String::new(), DecodeCause::Transform(Arc::clone(reason))))
+                let cause = match reason.clone() {
+                    Reason::Transform(error) => DecodeCause::Transform(error),
+                    Reason::Unread(invalid) => DecodeCause::Unread(invalid),
+                };
+                Err(error(String::new(), cause))
             }
         }
     }
@@ -367,8 +397,7 @@ pub struct DecodeError {
     pub version: Option<ResourceVersion>,
     /// The type that was asked for.
     pub kind: &'static str,
-    /// The JSON path of the value that does not fit, such as `spec.containers[0].image`; empty if the object could not
-    /// be transformed.
+    /// The JSON path of the value that does not fit, such as `spec.containers[0].image`; empty if there is no body.
     pub path: String,
     /// What is behind it.
     #[source]
@@ -385,12 +414,16 @@ pub enum DecodeCause {
     /// There is no body, since it could not be [transformed](crate::transform); the reason.
     #[error("{0}")]
     Transform(#[source] Arc<TransformError>),
+    /// There is no body, since the last state of the deleted object could not be read; what was wrong with it.
+    #[error("{0}")]
+    Unread(#[source] Arc<InvalidObject>),
 }
 
 fn misfit(kind: &str, path: &str, cause: &DecodeCause) -> String {
     match cause {
         DecodeCause::Json(_) => format!("does not fit {kind} at `{path}`: "),
         DecodeCause::Transform(_) => "kept without its body, which could not be transformed: ".to_owned(),
+        DecodeCause::Unread(_) => "known without its body, which could not be read: ".to_owned(),
     }
 }
 

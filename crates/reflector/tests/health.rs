@@ -219,9 +219,137 @@ async fn causes_hold_no_credentials() {
     refuse(&letters, &mut server, &forbidden("no list with Authorization: Bearer hunter2hunter2 for\nyou"))
         .await;
     let report = health.readyz();
-    let said = "403 Forbidden: no list with Authorization: Bearer [redacted] for you";
+    let said = "403 Forbidden: no list with Authorization [redacted]";
     assert!(report.to_string().contains(said), "{report}");
     assert!(report.to_json().contains(said) && !report.to_json().contains("hunter2"));
+}
+
+/// Answers every request with 403 from now on, and waits until that is noticed.
+async fn deny(letters: &Reflector<Json>, mut server: Server) {
+    tokio::spawn(async move {
+        loop {
+            match server.next().await {
+                Request::Watch(_, answer) => drop(answer.send(Err(forbidden("not yours any more")))),
+                Request::List(_, answer) => drop(answer.send(Err(forbidden("not yours any more")))),
+                Request::Refresh => {}
+            }
+        }
+    });
+    let mut status = letters.handle().watch_status();
+    status.wait_for(|status| status.blocked.is_some()).await.unwrap();
+}
+
+/// Its copy is there, so it is ready; but it must not look well, and a restart must say what it is for.
+#[tokio::test(start_paused = true)]
+async fn a_source_that_is_refused_after_its_sync_is_ready_with_a_warning_and_its_staleness_has_a_cause() {
+    let (letters, mut server) = start("letters");
+    let health = Health::new().stale_limit(Duration::from_secs(300));
+    health.add(letters.monitor());
+    let stream = server.sync(&[], "7").await;
+    letters.ready().await.unwrap();
+    drop(stream);
+    deny(&letters, server).await;
+    let trouble = "cannot watch: 403 Forbidden: not yours any more";
+    for report in [health.readyz(), health.livez()] {
+        assert!(report.is_ok());
+        assert_eq!(lines(&report)[0], format!("[~]letters ok, but {trouble}"));
+        assert!(
+            report.to_json().contains(&format!(r#""ok":true,"warning":"{trouble}""#)),
+            "{}",
+            report.to_json()
+        );
+    }
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert!(health.readyz().is_ok());
+    let live = health.livez();
+    let line = &lines(&live)[0];
+    assert!(line.starts_with("[-]letters failed: stale for 60"), "{line}");
+    assert!(line.ends_with(&format!(" s, more than the limit of 300 s; {trouble}")), "{line}");
+    assert_eq!(live.sources[0].warning, None, "it is in the cause");
+}
+
+/// Also while a request is under way that may hang.
+#[tokio::test(start_paused = true)]
+async fn a_failure_after_the_sync_is_shown_until_something_works_again() {
+    let (letters, mut server) = start("letters");
+    let health = Health::new();
+    health.add(letters.monitor());
+    let stream = server.sync(&[], "7").await;
+    letters.ready().await.unwrap();
+    stream.fail(Failure::transport("reset by peer"));
+    let request = server.watch().await;
+    assert_eq!(lines(&health.readyz())[0], "[~]letters ok, but cannot watch: reset by peer");
+    let _stream = request.open();
+    let mut status = letters.handle().watch_status();
+    status.wait_for(|status| status.phase == reflector::protocol::Phase::Watching).await.unwrap();
+    assert_eq!(lines(&health.readyz())[0], "[+]letters ok");
+}
+
+/// It would be restarted for ever, for something that it has been told to do.
+#[tokio::test(start_paused = true)]
+async fn a_source_that_was_stopped_stays_live_however_old_its_data_gets() {
+    let (letters, mut server) = start("letters");
+    let health = Health::new().stale_limit(Duration::from_secs(60));
+    health.add(letters.monitor());
+    let _stream = server.sync(&[], "7").await;
+    letters.ready().await.unwrap();
+    letters.stop().await;
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(lines(&health.livez())[0], "[+]letters ok");
+    assert_eq!(lines(&health.readyz())[0], "[-]letters failed: stopped");
+}
+
+/// The name comes from the application, and may have a resource in it that a user chose.
+#[test]
+fn the_name_of_a_check_cannot_forge_a_line_or_show_a_credential() {
+    struct Forged;
+    impl HealthCheck for Forged {
+        fn name(&self) -> String {
+            "bad\n[+]good ok\nreadyz check passed https://me:hunter2@example.com".into()
+        }
+        fn check(&self) -> Verdict {
+            Verdict::not_ready("x")
+        }
+    }
+    let health = Health::new();
+    health.add(Forged);
+    let report = health.readyz();
+    assert_eq!(lines(&report).len(), 2, "{report}");
+    assert!(!report.to_string().contains("hunter2") && !report.sources[0].name.contains('\n'), "{report}");
+}
+
+#[test]
+fn a_check_that_panics_is_not_ready_and_the_others_are_heard() {
+    struct Panics(bool);
+    impl HealthCheck for Panics {
+        fn name(&self) -> String {
+            if self.0 { panic!("a name that panics") } else { "panics".into() }
+        }
+        fn check(&self) -> Verdict {
+            panic!("a check that panics")
+        }
+    }
+    struct Well;
+    impl HealthCheck for Well {
+        fn name(&self) -> String {
+            "well".into()
+        }
+        fn check(&self) -> Verdict {
+            Verdict::ready()
+        }
+    }
+    let health = Health::new();
+    health.add(Panics(false));
+    health.add(Panics(true));
+    health.add(Well);
+    let expected = [
+        "[-]panics failed: the check panicked",
+        "[-]a check without a name failed: the check panicked",
+        "[+]well ok",
+        "readyz check failed",
+    ];
+    assert_eq!(lines(&health.readyz()), expected);
+    assert!(health.livez().is_ok());
 }
 
 /// One's own checks; they are asked without the lock, so that they may use the list themselves.

@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures::{FutureExt, StreamExt};
 use proptest::prelude::*;
 use reflector::{
-    Cache, Change, IndexBy, Object, Store,
+    Cache, Change, IndexBy, Object, Policy, Store,
     protocol::History,
     store::{CacheWriter, UnknownIndex},
 };
@@ -227,6 +228,66 @@ fn readers_see_objects_and_indexes_of_one_moment() {
         upsert(&mut writer, [pod("a", 9999, &on("end"))]);
         reader.join().unwrap();
     });
+}
+
+/// A value that cannot be hashed if it is "bad".
+#[derive(Clone, PartialEq, Eq)]
+struct Brittle(String);
+
+impl std::hash::Hash for Brittle {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        if self.0 == "bad" {
+            std::panic::resume_unwind(Box::new("it cannot be hashed"));
+        }
+        self.0.hash(state);
+    }
+}
+
+/// Symptom: changes that no subscriber was told, and a writer that had panicked. Cause: only the function of an index was
+/// guarded, and not its values. Such an index is removed, since nobody can tell what is in it.
+#[test]
+fn an_index_whose_values_panic_goes_and_nothing_else_is_lost() {
+    let (cache, mut writer) = Cache::new();
+    let brittle = cache.index_by(IndexBy::handle(|o: &Object<Pod>| Ok([Brittle(o.name().to_owned())])));
+    let by_node = cache.index(node);
+    upsert(&mut writer, [pod("good", 1, &on("n1"))]);
+    assert_eq!(cache.snapshot().values(&brittle).unwrap().count(), 1);
+    let mut all = cache.subscription().policy(Policy::Block { bound: 10 }).subscribe();
+    upsert(&mut writer, [pod("fine", 2, &on("n1")), pod("bad", 3, &on("n1")), pod("late", 4, &on("n1"))]);
+    assert_eq!(cache.snapshot().values(&brittle).err(), Some(UnknownIndex));
+    assert_eq!(names(&cache.list()), "bad fine good late");
+    assert_eq!(names(&cache.by(&by_node, "n1").unwrap()), "bad fine good late");
+    let mut told = Vec::new();
+    while let Some(Some(event)) = all.next().now_or_never() {
+        told.extend(event.object().map(|object| object.name().to_owned()));
+    }
+    assert_eq!(told, ["good", "fine", "bad", "late"]);
+}
+
+/// Symptom: an object was decoded once for each index. Once for all of them is enough, and the result is dropped then.
+#[test]
+fn an_object_is_decoded_once_for_all_its_indexes() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static DECODED: AtomicUsize = AtomicUsize::new(0);
+    struct Counted;
+    impl<'de> Deserialize<'de> for Counted {
+        fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+            DECODED.fetch_add(1, Ordering::Relaxed);
+            serde::de::IgnoredAny::deserialize(from).map(|_| Self)
+        }
+    }
+    let (cache, mut writer) = Cache::<Counted>::new();
+    for i in 0..5 {
+        cache.index(move |_: &Counted| [i]);
+    }
+    let make = |version| {
+        let json = format!(r#"{{"metadata":{{"name":"a","uid":"a","resourceVersion":"{version}"}}}}"#);
+        Change::Upsert(Object::from_json(json).unwrap())
+    };
+    writer.apply(vec![make(1)], None).unwrap();
+    assert_eq!(DECODED.load(Ordering::Relaxed), 1);
+    writer.apply(vec![make(2), make(3)], None).unwrap();
+    assert_eq!(DECODED.load(Ordering::Relaxed), 3);
 }
 
 proptest! {

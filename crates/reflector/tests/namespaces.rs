@@ -246,7 +246,7 @@ async fn namespaces_come_and_go_while_subscribers_see_a_consistent_story() {
     let mut c = servers.take("c");
     assert!(servers.none(), "an idempotent add asks for no source");
     assert_eq!(letters.namespaces(), ["a", "b", "c"]);
-    assert!(!letters.cache().is_synced(), "c has not come");
+    assert!(!letters.cache().snapshot().is_synced_in("c"), "c has not come");
     let _of_c = c.sync(&[letter("c", "x", "25")], "30").await;
     letters.ready().await.unwrap();
     assert_eq!(told(&mut subscription), ["+c/x"], "the sync is told once");

@@ -18,7 +18,8 @@ use tokio::{
     time::Instant,
 };
 
-type Item = Result<Event<Json>, RetryWatchError>;
+/// What one poll gave: `None` is the end.
+type Item = Option<Result<Event<Json>, RetryWatchError>>;
 
 fn rv(text: &str) -> ResourceVersion {
     ResourceVersion::new(text).unwrap()
@@ -34,7 +35,11 @@ fn read(builder: RetryWatchBuilder<Json, Scripted>) -> UnboundedReceiver<Item> {
     let mut watch = builder.start().unwrap();
     let (sender, items) = mpsc::unbounded_channel();
     tokio::spawn(async move {
-        while let Some(item) = watch.next().await {
+        let mut ends = 0;
+        // Once more after the end, which must be the end again.
+        while ends < 2 {
+            let item = watch.next().await;
+            ends += u8::from(item.is_none());
             if sender.send(item).is_err() {
                 break;
             }
@@ -67,13 +72,19 @@ async fn in_time<T>(what: impl Future<Output = T>) -> T {
 }
 
 async fn event(items: &mut UnboundedReceiver<Item>) -> String {
-    in_time(items.recv()).await.expect("the watch has ended").unwrap().to_string()
+    in_time(items.recv()).await.flatten().expect("the watch has ended").unwrap().to_string()
 }
 
-/// The error that ends the watch: nothing comes after it, and nothing is asked for.
+/// The error that ends the watch: nothing comes after it, however often it is polled, and nothing is asked for.
 async fn end(items: &mut UnboundedReceiver<Item>, server: &mut Server) -> RetryWatchError {
-    let error = in_time(items.recv()).await.expect("the watch has ended without an error").unwrap_err();
-    assert!(in_time(items.recv()).await.is_none(), "something came after {error}");
+    let error =
+        in_time(items.recv()).await.flatten().expect("the watch has ended without an error").unwrap_err();
+    for _ in 0..2 {
+        assert!(
+            matches!(in_time(items.recv()).await, Some(None)),
+            "something came after {error}, or a panic"
+        );
+    }
     assert!(server.try_next().is_none());
     error
 }
@@ -221,6 +232,29 @@ async fn bookmarks_move_the_place_to_resume_and_are_shown_on_demand() {
     }
 }
 
+/// It would be stored as the place to resume from, and what came after it would come once more.
+#[tokio::test(start_paused = true)]
+async fn a_bookmark_that_is_older_than_the_last_event_is_not_shown() {
+    let (builder, mut server) = builder("5");
+    let mut items = read(builder.bookmarks(true));
+    let stream = server.watch().await.open();
+    stream.send(vec![added("a", "10"), bookmark("8"), bookmark("10"), bookmark("9"), added("b", "12")]);
+    assert_eq!(event(&mut items).await, "ADDED ns/a at version 10");
+    assert_eq!(event(&mut items).await, "BOOKMARK at version 10");
+    assert_eq!(event(&mut items).await, "ADDED ns/b at version 12");
+}
+
+/// Nothing tells it from news: two states of one version are no less likely than one state that comes twice.
+#[tokio::test(start_paused = true)]
+async fn what_a_server_says_twice_in_one_response_comes_twice() {
+    let (mut items, mut server) = watching("5");
+    let stream = server.watch().await.open();
+    stream.send(vec![added("a", "10"), added("a", "10")]);
+    for _ in 0..2 {
+        assert_eq!(event(&mut items).await, "ADDED ns/a at version 10");
+    }
+}
+
 /// client-go: RetryWatcher "recovers if watchFunc returns error"; its "nil watcher" cannot be written here
 #[tokio::test(start_paused = true)]
 async fn a_request_that_fails_is_made_again() {
@@ -318,19 +352,67 @@ async fn an_expired_version_is_the_end_at_the_request_and_in_the_stream() {
     }
 }
 
-/// client-go: RetryWatcher "fails on Forbidden", "fails on Unauthorized"
+/// client-go: RetryWatcher "fails on Forbidden", "fails on Unauthorized" (here: on the second one)
 #[tokio::test(start_paused = true)]
 async fn a_request_that_is_denied_is_the_end() {
     for (code, reason, remedy) in
         [(401, "Unauthorized", "renew the credentials"), (403, "Forbidden", "grant the verb `watch`")]
     {
         let (mut items, mut server) = watching("1");
-        server.watch().await.refuse(refused(code, reason, "letters are not for you"));
+        let denied = refused(code, reason, "letters are not for you");
+        server.watch().await.refuse(denied.clone());
+        if code == 401 {
+            refreshed(&mut server).await;
+            server.watch().await.refuse(denied);
+        }
         let error = end(&mut items, &mut server).await;
         assert!(matches!(error, RetryWatchError::Denied { .. }));
         let said = error.to_string();
         assert!(said.contains("letters are not for you") && said.contains(remedy), "{said}");
     }
+}
+
+async fn refreshed(server: &mut Server) {
+    assert!(matches!(in_time(server.next()).await, Request::Refresh), "fresh credentials first");
+}
+
+/// A token that expires between two requests would be the end of every watch.
+#[tokio::test(start_paused = true)]
+async fn the_first_401_since_a_watch_was_open_renews_the_credentials() {
+    let expired = || refused(401, "Unauthorized", "token has expired");
+    let (builder, mut server) = builder("1");
+    let (sender, mut reports) = mpsc::unbounded_channel();
+    let mut items = read(builder.on_error(move |report| {
+        sender.send((report.class, report.retry_in)).unwrap();
+        Control::Continue
+    }));
+    for version in ["2", "3", "4"] {
+        let request = server.watch().await;
+        let before = Instant::now();
+        request.refuse(expired());
+        refreshed(&mut server).await;
+        let request = server.watch().await;
+        assert!(before.elapsed() < Duration::from_millis(1100), "{:?}", before.elapsed());
+        request.open().send(vec![added("a", version)]);
+        assert_eq!(event(&mut items).await, format!("ADDED ns/a at version {version}"));
+        assert_eq!(reports.recv().await, Some((Class::Unauthorized, Duration::ZERO)));
+    }
+    // What happens in between does not make the credentials good.
+    server.watch().await.refuse(expired());
+    refreshed(&mut server).await;
+    server.watch().await.refuse(refused(503, "ServiceUnavailable", "starting"));
+    server.watch().await.refuse(expired());
+    assert!(matches!(end(&mut items, &mut server).await, RetryWatchError::Denied { .. }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_401_in_the_stream_renews_the_credentials_after_the_back_off() {
+    let (mut items, mut server) = watching("1");
+    let stream = server.watch().await.open();
+    stream.send(vec![added("a", "2"), status(401, "Unauthorized", "token has expired", None)]);
+    event(&mut items).await;
+    refreshed(&mut server).await;
+    assert_eq!(server.watch().await.options.version, Some(rv("2")));
 }
 
 /// RW-3: passing over it could lose a change.
@@ -563,8 +645,23 @@ async fn the_end_of_the_watch_ends_it() {
     let error = until(&mut watch, None, [is_deleted()]).await.unwrap_err();
     assert!(matches!(&error, UntilError::Watch { error: RetryWatchError::Expired { .. }, .. }), "{error}");
     assert_eq!(error.last().unwrap().to_string(), "ADDED ns/a at version 2");
-    let error = until(&mut watch, None, [is_deleted()]).await.unwrap_err();
-    assert!(matches!(&error, UntilError::Closed { last: None, .. }), "{error}");
+    for _ in 0..2 {
+        let error = until(&mut watch, None, [is_deleted()]).await.unwrap_err();
+        assert!(matches!(&error, UntilError::Closed { last: None, .. }), "{error}");
+    }
+}
+
+/// `Box<dyn Error>` is no `Error`, and is what many functions give.
+#[tokio::test(start_paused = true)]
+async fn a_condition_may_fail_with_any_error() {
+    let mut watch = playing(vec![added("a", "x"), added("b", "3")]);
+    let condition = |event: &Event<Json>| -> Result<bool, Box<dyn std::error::Error>> {
+        Ok(event.version().ok_or("no version")?.to_string().parse::<u64>()? > 2)
+    };
+    let error = until(&mut watch, None, [condition]).await.unwrap_err();
+    assert!(matches!(&error, UntilError::Condition { error, .. } if error.is::<std::num::ParseIntError>()));
+    assert!(format!("{error:?}").contains("invalid digit"), "{error:?}");
+    assert!(until(&mut watch, None, [condition]).await.unwrap().is_some());
 }
 
 /// UN-2: every state is seen, also across closes.

@@ -333,3 +333,23 @@ proptest! {
         }
     }
 }
+
+/// The fields that a server makes up are no paths in the JSON. If one of these passes, the docs are wrong.
+#[test]
+fn fields_that_are_no_paths_are_empty_here() {
+    for (body, field) in [
+        (r#"{"metadata":{"name":"a"},"source":{"component":"kubelet"}}"#, "source=kubelet"),
+        (r#"{"metadata":{"name":"a"},"status":{"succeeded":1}}"#, "status.successful=1"),
+    ] {
+        let object = Object::<serde_json::Value>::from_json(body).unwrap();
+        assert!(!field.parse::<FieldSelector>().unwrap().matches(&object), "{field}");
+    }
+}
+
+/// A server reads no further than to a NUL byte.
+#[test]
+fn a_nul_byte_is_an_error() {
+    for text in ["a=b\0", "a=b \0zzz,,,"] {
+        assert!(text.parse::<LabelSelector>().is_err(), "{text:?}");
+    }
+}

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 use reflector::{
-    Change, Event, Policy, Reflector, ResourceVersion, Store,
+    Change, Delta, Event, Object, Policy, Reflector, ResourceVersion, Store, StoreError,
     protocol::{Failure, History},
+    source::ListPart,
     store::{DeltaFifo, DeltaFifoOptions, FifoDelta, Popped, TtlStore},
-    wire::WatchEvent,
+    wire::{EventType, WatchEvent},
 };
 use support::*;
 
@@ -89,6 +90,103 @@ async fn a_queue_sees_nothing_of_a_list_that_broke() {
     handle.ready().await.unwrap();
     assert!(fifo.has_synced() && fifo.try_pop().is_none());
     handle.stop().await;
+}
+
+/// What a store is told, with the reasons for which objects cannot be read.
+struct Told(std::sync::mpsc::Sender<[String; 3]>);
+
+impl Store<Json> for Told {
+    fn apply(&mut self, changes: Vec<Change<Json>>, _: Option<&ResourceVersion>) -> Result<(), StoreError> {
+        for change in changes {
+            let (Change::Upsert(object) | Change::Delete(object)) = &change;
+            let read = object.get().map_or_else(|error| error.to_string(), |value| value.to_string());
+            let json = String::from_utf8_lossy(object.json()).into_owned();
+            self.0.send([format!("{change:?}"), read, json]).unwrap();
+        }
+        Ok(())
+    }
+
+    fn begin_replace(&mut self, _: History) {}
+
+    fn stage(&mut self, _: Vec<Change<Json>>) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn commit_replace(&mut self, _: Option<&ResourceVersion>) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn abandon_replace(&mut self) {}
+}
+
+/// Many types have nothing but optional fields, and would read `{}` as an object without anything.
+#[tokio::test(start_paused = true)]
+async fn the_last_state_of_a_deletion_that_cannot_be_read_is_an_error_and_no_empty_object() {
+    let (source, mut server) = scripted();
+    let (sender, told) = std::sync::mpsc::channel();
+    let handle = Reflector::builder(source).start_with(Told(sender));
+    let stream = server.sync(&[object("a", "u1", "5")], "7").await;
+    handle.ready().await.unwrap();
+    let body = r#"{"metadata":{"namespace":"ns","name":"a","resourceVersion":"9","labels":"none"}}"#;
+    let mut unread = Object::<Json>::from_json(body).unwrap_err();
+    unread.event = Some(EventType::Deleted);
+    stream.send(vec![WatchEvent::Invalid(unread)]);
+    let mut status = handle.watch_status();
+    let applied = status.wait_for(|status| status.version == ResourceVersion::new("9"));
+    tokio::time::timeout(Duration::from_secs(60), applied).await.unwrap().unwrap();
+    handle.stop().await;
+    let [change, read, json] = told.recv().unwrap();
+    assert!(told.recv().is_err(), "one change");
+    assert!(change.starts_with("Delete(Object { key: ns/a"), "{change}");
+    assert!(
+        read.starts_with("ns/a: known without its body, which could not be read: ns/a (DELETED): "),
+        "{read}"
+    );
+    assert!(read.contains("`metadata.labels`"), "{read}");
+    assert_eq!(json, r#"{"metadata":{"name":"a","namespace":"ns","resourceVersion":"9"}}"#);
+}
+
+fn shown<T: Clone + std::fmt::Debug>(all: &[T]) -> Vec<String> {
+    all.iter().map(|one| format!("{:?}", one.clone())).collect()
+}
+
+/// Objects are handles, which are cheap to clone whatever is behind them.
+#[test]
+fn changes_and_events_of_any_type_can_be_cloned_and_shown() {
+    /// Neither `Clone` nor `Debug`.
+    struct Opaque;
+    let body = r#"{"metadata":{"name":"a","uid":"u","resourceVersion":"5"},"data":"hunter2"}"#;
+    let o = || Object::<Opaque>::from_json(body).unwrap();
+    let all = [
+        shown(&[Change::Upsert(o()), Change::Delete(o())]),
+        shown(&[
+            Delta::Added(o()),
+            Delta::Updated { old: o(), new: o() },
+            Delta::Deleted { last: o(), final_state_unknown: true },
+        ]),
+        shown(&[
+            Event::Added { object: o(), initial: true },
+            Event::Updated { old: o(), new: o() },
+            Event::Deleted { last: o(), final_state_unknown: true },
+            Event::Resync(o()),
+        ]),
+        shown(&[
+            FifoDelta::Added(o()),
+            FifoDelta::Updated { old: o(), new: o() },
+            FifoDelta::Replaced { old: Some(o()), new: o() },
+            FifoDelta::Sync(o()),
+            FifoDelta::Deleted { last: o(), final_state_unknown: true },
+        ]),
+    ];
+    for text in all.concat() {
+        assert!(text.contains("key: a") && !text.contains("hunter2"), "{text}");
+    }
+    assert_eq!(shown(&[Event::<Opaque>::Synced]), ["Synced"]);
+    let (fifo, mut writer) = DeltaFifo::<Opaque>::new(DeltaFifoOptions::default());
+    writer.apply(vec![Change::Upsert(o())], None).unwrap();
+    let popped = fifo.try_pop().unwrap();
+    assert!(shown(&[(*popped).clone()])[0].starts_with("[Added("));
+    assert_eq!(format!("{:?}", ListPart::<Opaque>::Items(Vec::new())), "Items([])");
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,10 +4,17 @@
 //! and answer with a [`Report`]. One source that cannot sync is named with the words of its server, and says nothing
 //! about the others.
 //!
-//! - *Ready*: every source has held its whole collection once, and none has ended. A source that is refused by its
-//!   server is not ready, and waiting for somebody; restarting does not help, so it is live.
+//! - *Ready*: every source has held its whole collection once, and none has ended. A source that is refused before that
+//!   is not ready, and waits for somebody. A source that fails later stays ready, since its copy is there: an overloaded
+//!   server, or a role that was taken away, must not take every replica out of service at once. What stands in the way is
+//!   [shown](SourceReport::warning) with it.
 //! - *Live*: no source has ended [unexpectedly](Verdict::stopped), and none is staler than the
-//!   [limit](Health::stale_limit), if there is one. Restarting may help.
+//!   [limit](Health::stale_limit), if there is one; the cause names what stands in the way. Without a limit, a source
+//!   that is refused is live, since restarting does not help. A source that was stopped on purpose is live, and not ready.
+//!
+//! Reports are often open to everybody, so causes and names are shown as one line of at most 400 characters, from which
+//! nothing is shown where a credential may begin: behind `token:`, `password`, `Bearer` and their like the cause ends, a
+//! URL loses its login and query, and long tokens are blackened. The log has all of it.
 //!
 //! A report is plain data, so that any web server can serve it. With the feature `axum` there is `Health::router`.
 //!
@@ -35,6 +42,7 @@
 //!
 //! ```text
 //! [+]pods ok
+//! [~]nodes ok, but cannot watch: 503 ServiceUnavailable: the server is starting
 //! [-]secrets in namespace shop failed: cannot list: 403 Forbidden: secrets is forbidden: User "cart" cannot list …
 //! readyz check failed
 //! ```
@@ -48,6 +56,7 @@ mod report;
 use std::{
     collections::BTreeMap,
     fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -57,7 +66,8 @@ pub use report::{Probe, Report, SourceReport};
 
 /// Something that can tell how it is: a reflector, or anything else that an application depends on.
 ///
-/// It is asked by every probe, so it must answer at once.
+/// It is asked by every probe, so it must answer at once. One that panics is not ready, and harms no other; what it
+/// depends on may be broken then, but nothing says that a restart would help.
 ///
 /// ```
 /// use reflector::health::{Health, HealthCheck, Verdict};
@@ -95,8 +105,8 @@ impl<T: HealthCheck + ?Sized> HealthCheck for Arc<T> {
 
 /// How one thing is.
 ///
-/// Causes are shown to whoever may ask the probe. What looks like a credential is blackened before that, but write
-/// nothing secret into them.
+/// Causes are shown to whoever may ask the probe. They end where a credential may begin, see the [module](self), but that
+/// is only a safety net: write nothing secret into them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verdict {
@@ -104,6 +114,8 @@ pub struct Verdict {
     pub not_ready: Option<String>,
     /// Why it has ended without having been asked to; `None` if it has not. It is not live then.
     pub stopped: Option<String>,
+    /// What stands in the way at present, though it is ready; `None` if nothing does.
+    pub trouble: Option<String>,
     /// How old its data may be; `None` if that is unknown.
     pub staleness: Option<Duration>,
 }
@@ -126,6 +138,13 @@ impl Verdict {
     pub fn stopped(cause: impl Into<String>) -> Self {
         let cause = cause.into();
         Self { not_ready: Some(cause.clone()), stopped: Some(cause), ..Self::default() }
+    }
+
+    /// The same, with what stands in the way at present.
+    #[must_use]
+    pub fn trouble(mut self, trouble: Option<String>) -> Self {
+        self.trouble = trouble;
+        self
     }
 
     /// The same, with the age of its data.
@@ -203,7 +222,8 @@ impl Health {
             verdict.stopped.clone().or_else(|| {
                 let (age, limit) = stale?;
                 let (age, limit) = (age.as_secs(), limit.as_secs_f64());
-                let because = verdict.not_ready.as_ref().map(|c| format!("; {c}")).unwrap_or_default();
+                let because = verdict.not_ready.as_ref().or(verdict.trouble.as_ref());
+                let because = because.map(|cause| format!("; {cause}")).unwrap_or_default();
                 Some(format!("stale for {age} s, more than the limit of {limit} s{because}"))
             })
         })
@@ -216,9 +236,11 @@ impl Health {
             (shared.checks.values().map(Arc::clone).collect::<Vec<_>>(), shared.stale_limit)
         };
         let sources = checks.iter().map(|check| {
-            let verdict = check.check();
+            let (name, verdict) = ask(&**check);
             let cause = cause(&verdict, limit).map(|cause| redact::redact(&cause));
-            SourceReport { name: check.name(), ok: cause.is_none(), cause, staleness: verdict.staleness }
+            let warning = verdict.trouble.filter(|_| cause.is_none()).map(|trouble| redact::redact(&trouble));
+            let (name, staleness) = (redact::redact(&name), verdict.staleness);
+            SourceReport { name, ok: cause.is_none(), cause, warning, staleness }
         });
         Report::new(probe, sources.collect())
     }
@@ -226,6 +248,15 @@ impl Health {
     fn lock(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Asks a check, which is foreign code: its panic is its own trouble, and the others are still to be heard.
+fn ask(check: &dyn HealthCheck) -> (String, Verdict) {
+    // Whatever a panic left broken is the check's own.
+    let name = catch_unwind(AssertUnwindSafe(|| check.name()));
+    let verdict = catch_unwind(AssertUnwindSafe(|| check.check()));
+    let panicked = |_| Verdict::not_ready("the check panicked");
+    (name.unwrap_or_else(|_| "a check without a name".to_owned()), verdict.unwrap_or_else(panicked))
 }
 
 impl fmt::Debug for Health {

@@ -51,15 +51,15 @@ impl HealthCheck for Monitor {
 
     fn check(&self) -> Verdict {
         let status = self.status.borrow();
+        if status.phase == Phase::Stopped && *self.stop.borrow() {
+            // It was to end, so its data is to grow old, and no restart is wanted.
+            return Verdict::not_ready("stopped");
+        }
         let verdict = if status.phase == Phase::Stopped {
             let last = last_failure(status.last_error.as_ref(), "; the last failure was: ");
-            if *self.stop.borrow() {
-                Verdict::not_ready("stopped")
-            } else {
-                Verdict::stopped(format!("stopped, though nobody asked for it{last}"))
-            }
+            Verdict::stopped(format!("stopped, though nobody asked for it{last}"))
         } else if status.synced {
-            Verdict::ready()
+            Verdict::ready().trouble(trouble(&status).map(brief))
         } else if let Some(cause) = &status.blocked {
             Verdict::not_ready(brief(cause))
         } else {
@@ -68,6 +68,13 @@ impl HealthCheck for Monitor {
         };
         verdict.staleness(staleness(&status, self.started))
     }
+}
+
+/// What stands in the way of a copy that is there.
+fn trouble(status: &Status) -> Option<&ErrorReport> {
+    let failing = status.failures > 0 && status.phase != Phase::Watching;
+    let failing = status.last_error.as_ref().filter(|_| failing);
+    status.blocked.as_ref().or(failing)
 }
 
 /// The name of the source stands before it.

@@ -30,6 +30,7 @@ impl fmt::Display for Probe {
 ///
 /// ```text
 /// [+]pods ok
+/// [~]nodes ok, but cannot watch: 503 ServiceUnavailable: …
 /// [-]secrets in namespace shop failed: cannot list: 403 Forbidden: …
 /// readyz check failed
 /// ```
@@ -49,13 +50,16 @@ pub struct Report {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct SourceReport {
-    /// What it is.
+    /// What it is; one line.
     pub name: String,
     /// Whether it is well.
     pub ok: bool,
     /// Why it is not well; one line, without credentials. `None` where it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
+    /// What stands in the way at present, though it is well; one line, without credentials.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
     /// How old its data may be; in JSON `stalenessSeconds`.
     #[serde(
         rename = "stalenessSeconds",
@@ -106,9 +110,10 @@ impl fmt::Display for Report {
 
 impl fmt::Display for SourceReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.cause {
-            None => write!(f, "[+]{} ok", self.name),
-            Some(cause) => write!(f, "[-]{} failed: {cause}", self.name),
+        match (&self.cause, &self.warning) {
+            (Some(cause), _) => write!(f, "[-]{} failed: {cause}", self.name),
+            (None, Some(warning)) => write!(f, "[~]{} ok, but {warning}", self.name),
+            (None, None) => write!(f, "[+]{} ok", self.name),
         }
     }
 }

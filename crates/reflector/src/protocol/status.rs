@@ -76,6 +76,9 @@ pub struct Status {
     pub last_proof: Option<Time>,
     /// The last failure; stays after it is over.
     pub last_error: Option<ErrorReport>,
+    /// Failures in a row: of requests, and of watches that brought nothing. Zero once something has come again; while it
+    /// is not, and no watch is open, `last_error` is what stands in the way.
+    pub failures: u32,
     /// The failure that keeps things from working and that waiting alone does not cure, while it lasts.
     pub blocked: Option<ErrorReport>,
     /// Whether the initial state can be streamed, and if not, why.

@@ -15,8 +15,11 @@ use crate::Object;
 /// a value have a backslash before them. Here any path is allowed; a server knows few for each resource.
 ///
 /// A field is found in the JSON of an object: a string compares as it is, a number or boolean as it is written; a field
-/// that is absent or null is empty, and objects and arrays never equal anything. A server compares the same, but for
-/// fields which it fills in itself before it compares: to it a Node without `spec.unschedulable` has `false` there.
+/// that is absent or null is empty, and objects and arrays never equal anything. A server compares the same, with two
+/// exceptions. It fills in some fields before it compares: to it a Node without `spec.unschedulable` has `false` there.
+/// And some of its fields are no paths in the JSON, so here they are empty: `source` of an Event is its
+/// `source.component`, or else `reportingComponent`, and `status.successful` of a Job is `status.succeeded`. Such
+/// selectors belong into the request.
 ///
 /// ```
 /// use reflector::{FieldSelector, Object};

@@ -1,6 +1,7 @@
 //! The grammar of label selectors (`k8s.io/apimachinery/pkg/labels`).
 //!
-//! It takes exactly what a server takes, with its oddities: a list of values may have gaps, which are empty values, but
+//! It takes what a server takes, with its oddities (but for one: a server's lexer takes a NUL byte for the end, and here it
+//! is an error): a list of values may have gaps, which are empty values, but
 //! `(a,,)` and `(,,)` are refused; `in` and `notin` are words like others where no operator is expected.
 
 use super::{LabelSelectorError, Operator, Requirement};

@@ -4,7 +4,7 @@
 mod kube;
 mod options;
 
-use std::{future::Future, time::Duration};
+use std::{fmt, future::Future, time::Duration};
 
 use futures::stream::BoxStream;
 
@@ -25,12 +25,20 @@ pub type ListStream<K> = BoxStream<'static, Result<ListPart<K>, Failure>>;
 pub type WatchStream<K> = BoxStream<'static, Result<Vec<WatchEvent<K>>, Failure>>;
 
 /// A part of a page of a list.
-#[derive(Debug)]
 pub enum ListPart<K> {
     /// Objects, in the order of the list. An empty batch says that bytes came, and nothing more.
     Items(Vec<ListItem<K>>),
     /// The page is complete.
     End(ListMeta),
+}
+
+impl<K> fmt::Debug for ListPart<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Items(items) => f.debug_tuple("Items").field(items).finish(),
+            Self::End(end) => f.debug_tuple("End").field(end).finish(),
+        }
+    }
 }
 
 /// A collection that can be listed and watched (client-go: *ListerWatcher*).

@@ -21,8 +21,12 @@ pub(super) struct Graves {
 }
 
 impl Graves {
-    /// Remembers a deletion, with the uid of what was deleted and the version of the deletion.
+    /// Remembers a deletion, with the uid of what was deleted and the version of the deletion. A replayed one does not
+    /// take the place of a later one.
     pub(super) fn bury(&mut self, mut deleted: ObjectMeta) {
+        if self.holds(&deleted) {
+            return;
+        }
         deleted.labels = Box::default();
         self.burials += 1;
         self.order.push_back((self.burials, deleted.key.clone()));

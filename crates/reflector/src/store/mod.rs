@@ -17,7 +17,10 @@ mod ttl;
 mod wait;
 mod writer;
 
-use std::task::{Context, Poll};
+use std::{
+    fmt,
+    task::{Context, Poll},
+};
 
 use crate::{Object, ResourceVersion, protocol::History};
 
@@ -31,7 +34,6 @@ pub use wait::Stopped;
 pub use writer::{CacheWriter, NamespaceWriters};
 
 /// One change of one object.
-#[derive(Clone, Debug)]
 pub enum Change<K> {
     /// The object is there, in this revision (ST-3: add and update are the same).
     Upsert(Object<K>),
@@ -39,8 +41,26 @@ pub enum Change<K> {
     Delete(Object<K>),
 }
 
+// By hand, here and below: a derived impl would demand the same of `K`, of which no value is there.
+impl<K> Clone for Change<K> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Upsert(object) => Self::Upsert(object.clone()),
+            Self::Delete(object) => Self::Delete(object.clone()),
+        }
+    }
+}
+
+impl<K> fmt::Debug for Change<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Upsert(object) => f.debug_tuple("Upsert").field(object).finish(),
+            Self::Delete(object) => f.debug_tuple("Delete").field(object).finish(),
+        }
+    }
+}
+
 /// What a change was to the content of a store.
-#[derive(Clone, Debug)]
 pub enum Delta<K> {
     /// An object that was not there.
     Added(Object<K>),
@@ -68,6 +88,34 @@ impl<K> Delta<K> {
             Self::Added(object) | Self::Updated { new: object, .. } | Self::Deleted { last: object, .. } => {
                 object
             }
+        }
+    }
+}
+
+impl<K> Clone for Delta<K> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Added(object) => Self::Added(object.clone()),
+            Self::Updated { old, new } => Self::Updated { old: old.clone(), new: new.clone() },
+            Self::Deleted { last, final_state_unknown } => {
+                Self::Deleted { last: last.clone(), final_state_unknown: *final_state_unknown }
+            }
+        }
+    }
+}
+
+impl<K> fmt::Debug for Delta<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Added(object) => f.debug_tuple("Added").field(object).finish(),
+            Self::Updated { old, new } => {
+                f.debug_struct("Updated").field("old", old).field("new", new).finish()
+            }
+            Self::Deleted { last, final_state_unknown } => f
+                .debug_struct("Deleted")
+                .field("last", last)
+                .field("final_state_unknown", final_state_unknown)
+                .finish(),
         }
     }
 }

@@ -196,8 +196,9 @@ impl<K> TtlStore<K> {
 
     /// A handle through which a reflector writes: `Reflector::builder(source).start_with(store.writer())`.
     ///
-    /// Through it, no object goes back to an earlier revision, an event of the held revision starts its time anew, and a
-    /// replacement starts the time of all objects at once.
+    /// Through it, no change takes an object that has not expired back to an earlier revision, and a change to the held
+    /// revision starts its time anew. What has expired is not there, so it holds nothing up, whether it has been purged or
+    /// not. A replacement is what there is, also where that is earlier, and starts the time of all objects at once.
     #[must_use]
     pub fn writer(&self) -> TtlWriter<K> {
         TtlWriter { store: self.clone(), staged: Objects::new(), graves: Graves::default() }
@@ -306,23 +307,28 @@ pub struct TtlWriter<K> {
 }
 
 impl<K> TtlWriter<K> {
-    fn upsert(root: &mut Root<K>, graves: &mut Graves, new: Object<K>, now: Instant) {
-        let key = KeyRef { namespace: new.namespace(), name: new.name() };
-        let outdated = match root.get(key) {
-            Some((held, _)) => Revision::of(new.meta(), held.meta()) == Revision::Earlier,
-            None => graves.holds(new.meta()),
+    fn upsert(&mut self, root: &mut Root<K>, new: Object<K>, now: Instant) {
+        let outdated = match self.held(root, &new, now) {
+            Some(held) => Revision::of(new.meta(), held.meta()) == Revision::Earlier,
+            None => self.graves.holds(new.meta()),
         };
         if !outdated {
             root.put(new, now);
         }
     }
 
-    fn delete(root: &mut Root<K>, graves: &mut Graves, last: &Object<K>) {
-        let key = KeyRef { namespace: last.namespace(), name: last.name() };
-        if root.get(key).is_none_or(|(held, _)| Revision::is_ended_by(last.meta(), held.meta())) {
-            graves.bury(last.meta().clone());
-            root.take(key);
+    fn delete(&mut self, root: &mut Root<K>, last: &Object<K>, now: Instant) {
+        let held = self.held(root, last, now);
+        if held.is_none_or(|held| Revision::is_ended_by(last.meta(), held.meta())) {
+            self.graves.bury(last.meta().clone());
+            root.take(KeyRef { namespace: last.namespace(), name: last.name() });
         }
+    }
+
+    /// What is there under the key of an object, for any reader.
+    fn held<'a>(&self, root: &'a Root<K>, object: &Object<K>, now: Instant) -> Option<&'a Object<K>> {
+        let (held, written) = root.get(KeyRef { namespace: object.namespace(), name: object.name() })?;
+        self.store.shared.is_live(written, now).then_some(held)
     }
 }
 
@@ -332,12 +338,13 @@ impl<K: 'static> Store<K> for TtlWriter<K> {
         changes: Vec<Change<K>>,
         version: Option<&ResourceVersion>,
     ) -> Result<(), StoreError> {
-        let now = self.store.shared.now();
-        self.store.shared.write(|root| {
+        let shared = Arc::clone(&self.store.shared);
+        let now = shared.now();
+        shared.write(|root| {
             for change in changes {
                 match change {
-                    Change::Upsert(new) => Self::upsert(root, &mut self.graves, new, now),
-                    Change::Delete(last) => Self::delete(root, &mut self.graves, &last),
+                    Change::Upsert(new) => self.upsert(root, new, now),
+                    Change::Delete(last) => self.delete(root, &last, now),
                 }
             }
             root.advance(version);

@@ -203,6 +203,55 @@ fn through_the_writer_nothing_goes_back_and_every_event_is_a_sign_of_life() {
     assert_eq!(versions(store), "a@7");
 }
 
+/// As in the cache: the later deletion is the one that a replay is held against.
+#[test]
+fn a_replayed_deletion_does_not_open_the_way_for_a_ghost() {
+    let rig = Rig::new(100);
+    let mut writer = rig.store.writer();
+    let gone = |version: &str| vec![Change::Delete(object("a", version))];
+    writer.apply([put("a", "3"), gone("10")].concat(), None).unwrap();
+    for replay in [gone("5"), put("a", "8"), gone("10"), put("a", "10")] {
+        writer.apply(replay, None).unwrap();
+        assert_eq!(versions(&rig.store), "");
+    }
+    writer.apply([gone("20"), put("a", "15")].concat(), None).unwrap();
+    assert_eq!(versions(&rig.store), "", "the last deletion counts");
+    writer.apply(put("a", "21"), None).unwrap();
+    assert_eq!(versions(&rig.store), "a@21");
+}
+
+#[test]
+fn what_has_expired_holds_nothing_up_whether_it_was_purged_or_not() {
+    for purged in [false, true] {
+        for (change, left) in [(put("a", "5"), "a@5"), (vec![Change::Delete(object("a", "5"))], "")] {
+            let rig = Rig::new(100);
+            let mut writer = rig.store.writer();
+            writer.apply(put("a", "10"), None).unwrap();
+            let store = rig.at(101);
+            if purged {
+                store.purge();
+            }
+            writer.apply(change, None).unwrap();
+            assert_eq!(versions(store), left, "{purged}");
+            // The deletion of what had expired is remembered, too.
+            writer.apply(put("a", "4"), None).unwrap();
+            assert_eq!(versions(store), left, "{purged}");
+        }
+    }
+}
+
+/// A list is what there is, also on a server that went back.
+#[test]
+fn a_replacement_may_bring_an_earlier_revision() {
+    let rig = Rig::new(100);
+    let mut writer = rig.store.writer();
+    writer.apply(put("a", "10"), None).unwrap();
+    writer.begin_replace(History::Unknown);
+    writer.stage(put("a", "5")).unwrap();
+    writer.commit_replace(rv("5").as_ref()).unwrap();
+    assert_eq!(versions(&rig.store), "a@5");
+}
+
 #[test]
 fn many_threads_write_and_nothing_is_lost() {
     let rig = Rig::new(100);

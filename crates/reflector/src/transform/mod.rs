@@ -7,12 +7,15 @@
 //! | anything else | a closure, or your own [`Transform`] |
 //!
 //! A transform is called once for each object that comes from the server, in lists, in streamed lists and in watches,
-//! also for the last state of a deleted one; and never for an object that is in the store already. What it takes away is
-//! nowhere in the memory of the program after that.
+//! also for the last state of a deleted one. A list that is read anew brings every object again, and each is transformed
+//! again, as it comes from the server and before it is compared with what is in the store; what is in the store is never
+//! given to a transform. What it takes away is nowhere in the memory of the program after that.
 //!
 //! An object that cannot be transformed is not kept as it came, since the transform may be there to take secrets away;
 //! nor is it lost. It is kept with its header alone: it can be found and is deleted like any other, but
-//! [`Object::get`] is an error that tells the reason. It is logged and counted (`reflector_transform_errors_total`).
+//! [`Object::get`] is an error that tells the reason. It is logged and counted (`reflector_transform_errors_total`). The
+//! reason is kept and shown as long as the object, so it must not quote the object; what a decoder says of a value that
+//! does not fit is left out of it for that reason.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Secret;
@@ -43,7 +46,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 pub use self::{path::PathError, trim::Trim};
 use crate::{
-    DecodeError, Object, ObjectMeta,
+    DecodeCause, DecodeError, Object, ObjectMeta,
     metrics::Metrics,
     wire::{InvalidObject, WireError},
 };
@@ -53,14 +56,15 @@ use crate::{
 /// It runs in the reflector's task, so it must be quick, and must not wait for anything. It may return another object,
 /// but one with the same name, namespace, uid and version: by these the reflector and its readers know what they have.
 ///
-/// Closures are transforms; the type of the argument has to be written.
+/// Closures are transforms; the type of the argument has to be written. They take [`Object::decode`] rather than
+/// [`Object::get`], which logs and counts by itself what does not fit.
 ///
 /// ```
 /// use reflector::{Object, transform::{Transform, TransformError, Trim}};
 ///
 /// let no_status = |object: Object<serde_json::Value>| {
-///     let mut value = object.get()?;
-///     std::sync::Arc::make_mut(&mut value)["status"] = serde_json::Value::Null;
+///     let mut value = object.decode()?;
+///     value["status"] = serde_json::Value::Null;
 ///     Ok(Object::from_json(value.to_string())?)
 /// };
 /// let both = Trim::new().managed_fields().then(no_status);
@@ -131,7 +135,8 @@ where
     move |object: Object<K>| {
         let mut value = object.decode()?;
         change(&mut value);
-        let json = serde_json::to_vec(&value).map_err(TransformError::Encode)?;
+        // An encoder's words may quote the object, too.
+        let json = serde_json::to_vec(&value).map_err(|_| TransformError::Encode)?;
         let changed = Object::from_json(json)?;
         same_identity(object.meta(), changed.meta())?;
         Ok(changed)
@@ -163,12 +168,25 @@ pub enum TransformError {
     /// It panicked. The message went to the panic hook.
     #[error("the transform panicked")]
     Panicked,
-    /// The object does not fit the type in which it was to be changed.
+    /// The object does not fit the type in which it was to be changed. The decoder's own words are left out, since they
+    /// quote the value.
+    #[error("it does not fit {kind} at `{path}` (line {line}, column {column})")]
+    Decode {
+        /// The type.
+        kind: &'static str,
+        /// The JSON path of the value that does not fit; empty for the object itself.
+        path: String,
+        /// Where in the JSON it is found out, counted from one; zero if that is not known.
+        line: usize,
+        /// In this line, counted from one; zero if that is not known.
+        column: usize,
+    },
+    /// The changed object cannot be written as JSON. The encoder's own words are left out, since they may quote it.
+    #[error("the changed object cannot be encoded")]
+    Encode,
+    /// The object that was to be transformed has no body, for this reason.
     #[error("{0}")]
-    Decode(#[source] Box<DecodeError>),
-    /// The changed object cannot be written as JSON.
-    #[error("the changed object cannot be encoded: {0}")]
-    Encode(#[source] serde_json::Error),
+    Bodiless(#[source] Box<DecodeCause>),
     /// What was made of it is no object.
     #[error("the changed object cannot be kept: {0}")]
     Invalid(#[from] Box<InvalidObject>),
@@ -181,7 +199,8 @@ pub enum TransformError {
 }
 
 impl TransformError {
-    /// A failure in the words of the transform, or with an error as its cause.
+    /// A failure in the words of the transform, or with an error as its cause. It is kept with the object and shown to
+    /// its readers, so it must not quote what the transform is there to take away.
     ///
     /// ```
     /// use reflector::transform::TransformError;
@@ -196,8 +215,9 @@ impl TransformError {
         match self {
             Self::Failed(_) => "failed",
             Self::Panicked => "panicked",
-            Self::Decode(_) => "does not fit its type",
-            Self::Encode(_) => "cannot be encoded",
+            Self::Decode { .. } => "does not fit its type",
+            Self::Encode => "cannot be encoded",
+            Self::Bodiless(_) => "has no body",
             Self::Invalid(_) => "became no object",
             Self::Identity(_) => "became another object",
             Self::Json(_) => "is not JSON",
@@ -206,8 +226,13 @@ impl TransformError {
 }
 
 impl From<DecodeError> for TransformError {
+    /// Keeps where and what, and not what the decoder says of it.
     fn from(error: DecodeError) -> Self {
-        Self::Decode(Box::new(error))
+        let DecodeError { kind, path, source, .. } = error;
+        match source {
+            DecodeCause::Json(said) => Self::Decode { kind, path, line: said.line(), column: said.column() },
+            cause => Self::Bodiless(Box::new(cause)),
+        }
     }
 }
 

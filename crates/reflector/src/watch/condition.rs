@@ -1,10 +1,9 @@
 //! Waiting for conditions on the events of a watch.
 
-use std::{error::Error, fmt, sync::Arc, time::Duration};
-
-use futures::{Stream, StreamExt};
+use std::{fmt, sync::Arc, time::Duration};
 
 use super::{Event, RetryWatchError, RetryWatcher};
+use crate::condition::{Missed, meet, within};
 
 /// Waits until each condition, one after the other, has held for an event. Answers with the event that met the last
 /// one; with `None` only if there are no conditions.
@@ -42,61 +41,26 @@ pub async fn until<K, E, C>(
 ) -> Result<Option<Event<K>>, UntilError<K, E>>
 where
     C: FnMut(&Event<K>) -> Result<bool, E>,
-    E: Error + 'static,
 {
     let target = Arc::clone(events.target());
     let mut last = None;
-    let met = meet(events, conditions, &mut last);
-    let ended = match timeout {
-        None => met.await,
-        Some(limit) => match tokio::time::timeout(limit, met).await {
-            Ok(ended) => ended,
-            Err(_) => return Err(UntilError::Timeout { target, limit, last: last.map(Box::new) }),
-        },
-    };
-    match ended {
-        Ok(()) => Ok(last),
-        Err(Unmet::Condition(error)) => {
-            Err(UntilError::Condition { target, error, last: last.map(Box::new) })
-        }
-        Err(Unmet::Watch(error)) => Err(UntilError::Watch { error, last: last.map(Box::new) }),
-        Err(Unmet::Closed) => Err(UntilError::Closed { target, last: last.map(Box::new) }),
+    let met = within(timeout, meet(events, conditions, &mut last)).await;
+    let last = last.map(Box::new);
+    match met {
+        Ok(Ok(())) => Ok(last.map(|event| *event)),
+        Ok(Err(Missed::Condition(error))) => Err(UntilError::Condition { target, error, last }),
+        Ok(Err(Missed::Broken(error))) => Err(UntilError::Watch { error, last }),
+        Ok(Err(Missed::Ended)) => Err(UntilError::Closed { target, last }),
+        Err(limit) => Err(UntilError::Timeout { target, limit, last }),
     }
-}
-
-/// Why conditions were not met, whatever the events come from.
-enum Unmet<W, E> {
-    Condition(E),
-    Watch(W),
-    Closed,
-}
-
-/// Meets the conditions in turn. `last` is the event that was looked at last, also if this is dropped.
-async fn meet<K, W, E, C>(
-    events: &mut (impl Stream<Item = Result<Event<K>, W>> + Unpin),
-    conditions: impl IntoIterator<Item = C>,
-    last: &mut Option<Event<K>>,
-) -> Result<(), Unmet<W, E>>
-where
-    C: FnMut(&Event<K>) -> Result<bool, E>,
-{
-    for mut condition in conditions {
-        let mut met = match last.as_ref() {
-            Some(event) => condition(event).map_err(Unmet::Condition)?,
-            None => false,
-        };
-        while !met {
-            let event = events.next().await.ok_or(Unmet::Closed)?.map_err(Unmet::Watch)?;
-            met = condition(last.insert(event)).map_err(Unmet::Condition)?;
-        }
-    }
-    Ok(())
 }
 
 /// Why the conditions of [`until`] were not met. Each form has the last event that was looked at.
+///
+/// It is an [`Error`](std::error::Error) if `E` is one. `Box<dyn Error>` and `anyhow::Error` are none.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
-pub enum UntilError<K, E: Error + 'static> {
+pub enum UntilError<K, E> {
     /// A condition failed on the last event.
     #[error("a condition on {target} failed on {}: {error}", shown(.last))]
     Condition {
@@ -137,7 +101,7 @@ pub enum UntilError<K, E: Error + 'static> {
     },
 }
 
-impl<K, E: Error + 'static> UntilError<K, E> {
+impl<K, E> UntilError<K, E> {
     /// The last event that was looked at; `None` if none came.
     #[must_use]
     pub fn last(&self) -> Option<&Event<K>> {
@@ -150,7 +114,7 @@ impl<K, E: Error + 'static> UntilError<K, E> {
     }
 }
 
-impl<K, E: Error + 'static> fmt::Debug for UntilError<K, E> {
+impl<K, E: fmt::Display> fmt::Debug for UntilError<K, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "UntilError({self})")
     }

@@ -35,9 +35,11 @@ const SPACING: Duration = Duration::from_secs(1);
 
 /// A watch that survives closed connections: it resumes after the last version that it has seen.
 ///
-/// A stream of [`Event`]s: every change after the given version, in the server's order, none twice and none left out,
-/// until it ends with an [error](RetryWatchError). It has no task of its own: polling drives it, and dropping it ends
-/// the request. It makes no request before it is polled, and buffers no more than what one read brought.
+/// A stream of [`Event`]s: every change after the given version, in the server's order and none left out, until it ends
+/// with an [error](RetryWatchError); after that it gives `None`, however often it is polled. Resuming brings nothing
+/// twice, where versions can be compared; what a server says twice within one response comes twice. It has no task of
+/// its own: polling drives it, and dropping it ends the request. It makes no request before it is polled, and buffers no
+/// more than what one read brought.
 ///
 /// # What is survived
 ///
@@ -47,13 +49,15 @@ const SPACING: Duration = Duration::from_secs(1);
 /// | it breaks; transport errors, timeouts, 5xx, 429, any other refusal | again after a back-off with jitter, not before `Retry-After` |
 /// | an error in the stream, such as 500 or 504 | the same, with the delay that the status names |
 /// | silence | given up and resumed: before the answer after [`Options::idle_limit`], else when nothing came for as long as the server was told to keep the watch open, plus [`Options::deadline_margin`] |
-/// | events at or below the version that was asked for | passed over, where versions can be compared |
+/// | events at or below the version that was asked for, bookmarks older than the last event | passed over, where versions can be compared |
+/// | the first 401 since a watch was open | again with fresh credentials ([`ListWatch::refresh`]) |
 /// | 410 at the request or in the stream | the end |
-/// | 401 and 403 at the request | the end |
+/// | a second 401, and any 403, at the request | the end |
 /// | an object without a version or without readable metadata, an unknown event | the end: passing over it could lose a change |
 ///
 /// client-go's watcher of the same name ends on a 410 in the stream, but repeats a *request* that is answered 410 once a
-/// second for ever (RW-2, RW-3). An expired version never comes back, so both end here.
+/// second for ever (RW-2, RW-3). An expired version never comes back, so both end here. It also ends on the first 401, though a token may
+/// just have expired between two requests.
 ///
 /// What only somebody's action cures (404, 405, 422, …) is retried slowly, since the action may come;
 /// [`RetryWatchBuilder::on_error`] sees each failure and may end it.
@@ -205,6 +209,7 @@ impl<K: Send + 'static, L: ListWatch<K>> RetryWatchBuilder<K, L> {
             row: Row::default(),
             origin: None,
             not_before: None,
+            credentials: Credentials::Accepted,
             request: None,
         };
         let events = stream::unfold(Some(engine), |engine| async {
@@ -213,7 +218,7 @@ impl<K: Send + 'static, L: ListWatch<K>> RetryWatchBuilder<K, L> {
             let more = item.is_ok();
             Some((item, more.then_some(engine)))
         });
-        Ok(RetryWatcher { target, events: events.boxed() })
+        Ok(RetryWatcher { target, events: events.fuse().boxed() })
     }
 }
 
@@ -238,6 +243,17 @@ struct Row {
     failures: u32,
     since: Option<Time>,
     class: Option<Class>,
+}
+
+/// What the server thinks of our credentials.
+#[derive(Clone, Copy, PartialEq)]
+enum Credentials {
+    /// It accepted them when a watch was opened last, or has never seen them.
+    Accepted,
+    /// It refused them since: the next request is made with fresh ones.
+    Refused,
+    /// They are fresh, and have not been accepted yet.
+    Renewed,
 }
 
 /// An open watch.
@@ -270,6 +286,7 @@ struct Engine<K, L> {
     origin: Option<Instant>,
     /// When the next request may be made.
     not_before: Option<Instant>,
+    credentials: Credentials,
     request: Option<Request<K>>,
 }
 
@@ -319,20 +336,44 @@ impl<K: Send + 'static, L: ListWatch<K>> Engine<K, L> {
             bookmarks: true,
             timeout: Some(life),
         };
-        match timeout(self.options.idle_limit, self.source.watch(options)).await {
+        let refresh = self.credentials == Credentials::Refused;
+        if refresh {
+            self.credentials = Credentials::Renewed;
+        }
+        let source = &self.source;
+        let answer = async {
+            if refresh {
+                source.refresh().await;
+            }
+            source.watch(options).await
+        };
+        match timeout(self.options.idle_limit, answer).await {
             Ok(Ok(stream)) => {
+                self.credentials = Credentials::Accepted;
                 self.backoff.healthy(self.now());
                 let patience = life.saturating_add(self.options.deadline_margin);
                 let unread = Vec::new().into_iter();
                 self.request = Some(Request { stream, unread, from, since, patience, useful: false });
                 Ok(())
             }
-            Ok(Err(failure)) if matches!(failure.class(), Class::Unauthorized | Class::Forbidden) => {
+            Ok(Err(failure)) => self.refused(failure),
+            Err(_) => self.failed(Failure::deadline(format!("no answer for {:?}", self.options.idle_limit))),
+        }
+    }
+
+    /// The request was answered with an error.
+    fn refused(&mut self, failure: Failure) -> Result<(), RetryWatchError> {
+        match failure.class() {
+            // A token may have expired since the last request. Nothing is gained by a wait before it is renewed.
+            Class::Unauthorized if self.credentials == Credentials::Accepted => {
+                self.credentials = Credentials::Refused;
+                self.report(failure, Class::Unauthorized, Duration::ZERO)
+            }
+            Class::Unauthorized | Class::Forbidden => {
                 let (target, version) = (Arc::clone(&self.target), self.version.clone());
                 Err(RetryWatchError::Denied { target, version, failure })
             }
-            Ok(Err(failure)) => self.failed(failure),
-            Err(_) => self.failed(Failure::deadline(format!("no answer for {:?}", self.options.idle_limit))),
+            _ => self.failed(failure),
         }
     }
 
@@ -344,7 +385,9 @@ impl<K: Send + 'static, L: ListWatch<K>> Engine<K, L> {
             WatchEvent::Modified(object) => self.take_object(object, EventType::Modified, Event::Modified),
             WatchEvent::Deleted(object) => self.take_object(object, EventType::Deleted, Event::Deleted),
             WatchEvent::Bookmark { version: Some(version), .. } if is_usable(&version) => {
-                let new = self.advance(&version);
+                // It would be stored as the place to resume from, and that must not go back.
+                let older = version.is_older_than(&self.version);
+                let new = self.advance(&version) && !older;
                 Ok((new && self.show_bookmarks).then_some(Event::Bookmark(version)))
             }
             // It says nothing, and holds no change.
@@ -409,11 +452,16 @@ impl<K: Send + 'static, L: ListWatch<K>> Engine<K, L> {
                 version: self.version.clone(),
                 failure,
             }),
-            class => self.retry(failure, class),
+            class => {
+                if class == Class::Unauthorized && self.credentials == Credentials::Accepted {
+                    self.credentials = Credentials::Refused;
+                }
+                self.retry(failure, class)
+            }
         }
     }
 
-    /// Counts and reports a failure, and sets the time of the next request.
+    /// Waits after a failure, as long as its class demands.
     fn retry(&mut self, failure: Failure, class: Class) -> Result<(), RetryWatchError> {
         let now = self.now();
         let slow = self.options.slow_retry;
@@ -423,6 +471,12 @@ impl<K: Send + 'static, L: ListWatch<K>> Engine<K, L> {
             wait = self.random.between(slow, slow * 2);
         }
         let wait = at_least(wait, failure.retry_after(), &mut self.random);
+        self.report(failure, class, wait)
+    }
+
+    /// Counts and reports a failure, and sets the time of the next request.
+    fn report(&mut self, failure: Failure, class: Class, wait: Duration) -> Result<(), RetryWatchError> {
+        let now = self.now();
         let next = Instant::now() + wait;
         self.not_before = Some(self.not_before.map_or(next, |spaced| spaced.max(next)));
 

@@ -2,6 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod folding;
+mod namespaces;
+mod random;
+mod review;
 
 use std::{
     future::poll_fn,

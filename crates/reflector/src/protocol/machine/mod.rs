@@ -325,6 +325,7 @@ impl Machine {
             last_contact: self.last_contact,
             last_proof: self.last_proof,
             last_error: self.last_error.clone(),
+            failures: self.row.failures,
             blocked: self.blocked.clone(),
             streaming: self.streaming.clone(),
             counts: self.counts,

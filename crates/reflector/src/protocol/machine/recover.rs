@@ -10,7 +10,7 @@ use crate::protocol::{
 /// Failures in a row.
 #[derive(Debug, Default)]
 pub(super) struct Row {
-    failures: u32,
+    pub(super) failures: u32,
     since: Option<Time>,
     class: Option<Class>,
     /// The one immediate retry after a 401 is used up.

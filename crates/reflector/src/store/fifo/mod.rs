@@ -16,7 +16,6 @@ pub use consumer::{DeltaFifo, Popped};
 pub use writer::DeltaFifoWriter;
 
 /// One change in the queue.
-#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum FifoDelta<K> {
     /// An object that was not there.
@@ -71,10 +70,39 @@ impl<K> FifoDelta<K> {
     }
 }
 
+// By hand: a derived impl would demand the same of `K`, of which no value is there.
+impl<K> Clone for FifoDelta<K> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Added(object) => Self::Added(object.clone()),
+            Self::Updated { old, new } => Self::Updated { old: old.clone(), new: new.clone() },
+            Self::Replaced { old, new } => Self::Replaced { old: old.clone(), new: new.clone() },
+            Self::Sync(object) => Self::Sync(object.clone()),
+            Self::Deleted { last, final_state_unknown } => {
+                Self::Deleted { last: last.clone(), final_state_unknown: *final_state_unknown }
+            }
+        }
+    }
+}
+
+impl<K> fmt::Debug for FifoDelta<K> {
+    /// What happened, and the latest version.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self {
+            Self::Added(_) => "Added",
+            Self::Updated { .. } => "Updated",
+            Self::Replaced { .. } => "Replaced",
+            Self::Sync(_) => "Sync",
+            Self::Deleted { final_state_unknown: false, .. } => "Deleted",
+            Self::Deleted { final_state_unknown: true, .. } => "DeletedFinalStateUnknown",
+        };
+        f.debug_tuple(kind).field(self.object()).finish()
+    }
+}
+
 /// What happened to one key since it was taken last, in order (DF-1). There is always at least one delta.
 ///
 /// Derefs to the slice of its deltas.
-#[derive(Clone)]
 pub struct Deltas<K> {
     key: ObjectKey,
     list: Vec<FifoDelta<K>>,
@@ -102,20 +130,17 @@ impl<K> Deltas<K> {
     }
 }
 
+impl<K> Clone for Deltas<K> {
+    fn clone(&self) -> Self {
+        Self { key: self.key.clone(), list: self.list.clone(), in_initial_list: self.in_initial_list }
+    }
+}
+
 impl<K> Deref for Deltas<K> {
     type Target = [FifoDelta<K>];
 
     fn deref(&self) -> &[FifoDelta<K>] {
         &self.list
-    }
-}
-
-impl<K> IntoIterator for Deltas<K> {
-    type Item = FifoDelta<K>;
-    type IntoIter = std::vec::IntoIter<FifoDelta<K>>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.list.into_iter()
     }
 }
 
@@ -129,21 +154,8 @@ impl<'a, K> IntoIterator for &'a Deltas<K> {
 }
 
 impl<K> fmt::Debug for Deltas<K> {
-    /// What happened to which versions: a body may be a Secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut list = f.debug_list();
-        for delta in self {
-            let kind = match delta {
-                FifoDelta::Added(_) => "Added",
-                FifoDelta::Updated { .. } => "Updated",
-                FifoDelta::Replaced { .. } => "Replaced",
-                FifoDelta::Sync(_) => "Sync",
-                FifoDelta::Deleted { final_state_unknown: false, .. } => "Deleted",
-                FifoDelta::Deleted { final_state_unknown: true, .. } => "DeletedFinalStateUnknown",
-            };
-            list.entry(&format_args!("{kind}({:?})", delta.object()));
-        }
-        list.finish()
+        f.debug_list().entries(self).finish()
     }
 }
 

@@ -1,6 +1,10 @@
 //! What a subscriber is told, and what of it it wants to hear.
 
-use std::collections::VecDeque;
+use std::{
+    collections::VecDeque,
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 
 use super::{
     pending::{Gone, Pending},
@@ -12,7 +16,6 @@ use crate::{Object, ResourceVersion};
 ///
 /// Folding the events of one subscription gives the content of the cache under its filters, at every moment a state
 /// that the cache had for each object.
-#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event<K> {
     /// An object that the subscriber did not know.
@@ -58,6 +61,43 @@ impl<K> Event<K> {
     }
 }
 
+// By hand: a derived impl would demand the same of `K`, of which no value is there.
+impl<K> Clone for Event<K> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Added { object, initial } => Self::Added { object: object.clone(), initial: *initial },
+            Self::Updated { old, new } => Self::Updated { old: old.clone(), new: new.clone() },
+            Self::Deleted { last, final_state_unknown } => {
+                Self::Deleted { last: last.clone(), final_state_unknown: *final_state_unknown }
+            }
+            Self::Synced => Self::Synced,
+            Self::Bookmark(version) => Self::Bookmark(version.clone()),
+            Self::Resync(object) => Self::Resync(object.clone()),
+        }
+    }
+}
+
+impl<K> fmt::Debug for Event<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Added { object, initial } => {
+                f.debug_struct("Added").field("object", object).field("initial", initial).finish()
+            }
+            Self::Updated { old, new } => {
+                f.debug_struct("Updated").field("old", old).field("new", new).finish()
+            }
+            Self::Deleted { last, final_state_unknown } => f
+                .debug_struct("Deleted")
+                .field("last", last)
+                .field("final_state_unknown", final_state_unknown)
+                .finish(),
+            Self::Synced => f.write_str("Synced"),
+            Self::Bookmark(version) => f.debug_tuple("Bookmark").field(version).finish(),
+            Self::Resync(object) => f.debug_tuple("Resync").field(object).finish(),
+        }
+    }
+}
+
 type Predicate<K> = Box<dyn Fn(&Object<K>) -> bool + Send + Sync>;
 type Changed<K> = Box<dyn Fn(&Object<K>, &Object<K>) -> bool + Send + Sync>;
 
@@ -69,12 +109,19 @@ pub(super) struct Filter<K> {
 }
 
 impl<K> Filter<K> {
+    /// A predicate that panics does not want the object. So it never will, and what is told still folds.
     fn wants(&self, object: &Object<K>) -> bool {
-        self.predicates.iter().all(|predicate| predicate(object))
+        let wanted = || self.predicates.iter().all(|predicate| predicate(object));
+        catch_unwind(AssertUnwindSafe(wanted)).unwrap_or_else(|_| {
+            tracing::error!(key = %object.key(), "the filter of a subscription panicked; the object is left out");
+            false
+        })
     }
 
     fn wants_update(&self, old: &Object<K>, new: &Object<K>) -> bool {
-        self.changed.is_empty() || self.changed.iter().any(|changed| changed(old, new))
+        let differs = || self.changed.iter().any(|changed| changed(old, new));
+        // What cannot be compared may differ.
+        self.changed.is_empty() || catch_unwind(AssertUnwindSafe(differs)).unwrap_or(true)
     }
 
     /// Makes events of an item.

@@ -22,6 +22,8 @@ enum Kind {
     Steps,
     /// Everything, or everything of a namespace, is new, and is not spelled out in steps.
     First(Option<Arc<str>>),
+    /// A namespace was taken out.
+    Gone(Arc<str>),
     Bookmark,
     /// Of one namespace, or of all.
     Resync(Option<Arc<str>>),
@@ -46,6 +48,10 @@ impl<K> News<K> {
 
     pub(in super::super) fn resync(namespace: Option<&Arc<str>>) -> Self {
         Self::of(Kind::Resync(namespace.cloned()))
+    }
+
+    pub(in super::super) fn gone(namespace: &str, steps: Arc<[Step<K>]>) -> Self {
+        Self { steps, kind: Kind::Gone(namespace.into()) }
     }
 
     pub(in super::super) fn steps(steps: Arc<[Step<K>]>) -> Self {
@@ -83,6 +89,7 @@ impl<K> Hub<K> {
                 Kind::Steps if steps.is_empty() => {}
                 Kind::Steps => queue.push_steps(steps, after),
                 Kind::First(namespace) => queue.push_first(root, namespace.as_ref(), after),
+                Kind::Gone(namespace) => queue.push_gone(namespace, steps, after),
                 Kind::Bookmark => queue.push_bookmark(root, after),
                 Kind::Resync(namespace) => queue.push_resync(root, namespace.as_ref(), after),
             }

@@ -123,8 +123,8 @@ impl<K> Subscribe<K> {
     /// Only objects that the predicate wants; with several, that all of them want. An object that comes to be wanted is
     /// told as added, one that ceases to be as deleted (CT-11).
     ///
-    /// It must always answer the same for the same object, and runs in the subscriber's task. If it panics, so does the
-    /// reading of the stream, which has ended then.
+    /// It must always answer the same for the same object, and runs in the subscriber's task. An
+    /// object for which it panics is not wanted.
     pub fn filter(mut self, wants: impl Fn(&Object<K>) -> bool + Send + Sync + 'static) -> Self {
         self.filter.predicates.push(Box::new(wants));
         self
@@ -173,7 +173,6 @@ impl<K> Subscribe<K> {
             filter: self.filter,
             ready: VecDeque::new(),
             synced: false,
-            filtering: false,
         }
     }
 }
@@ -194,8 +193,6 @@ pub struct Subscription<K> {
     /// Events of the last item.
     ready: VecDeque<Event<K>>,
     synced: bool,
-    /// A filter is running, or has panicked: what it was given is lost.
-    filtering: bool,
 }
 
 impl<K> Subscription<K> {
@@ -244,14 +241,9 @@ impl<K> Stream for Subscription<K> {
             if let Some(event) = this.ready.pop_front() {
                 return Poll::Ready(Some(event));
             }
-            if this.filtering {
-                return Poll::Ready(None);
-            }
             let Some(item) = std::task::ready!(this.queue.poll_pop(cx)) else { return Poll::Ready(None) };
             this.synced |= matches!(item, Item::Synced);
-            this.filtering = true;
             this.filter.events(item, this.synced, &mut this.ready);
-            this.filtering = false;
         }
         cx.waker().wake_by_ref();
         Poll::Pending

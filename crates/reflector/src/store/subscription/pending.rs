@@ -109,6 +109,15 @@ impl<K> Line<K> {
         objects.any(|object| namespace.is_none_or(|of| object.namespace().unwrap_or_default() == of))
     }
 
+    /// Takes out everything of a namespace.
+    pub(super) fn forget(&mut self, namespace: &str) {
+        let of = |pending: &Pending<K>| {
+            pending.object().is_some_and(|object| object.namespace().unwrap_or_default() == namespace)
+        };
+        self.entries.retain(|_, pending| !of(pending));
+        self.tickets.retain(|key, _| key.namespace().unwrap_or_default() != namespace);
+    }
+
     pub(super) fn merged(&self) -> u64 {
         self.merged
     }

@@ -80,6 +80,24 @@ struct Resync<K> {
     /// What was in line when the walk began, or came into it later: the subscriber hears of it anyway, and what the walk
     /// would tell is older than that (DF-4).
     skip: HashSet<ObjectKey>,
+    /// Namespaces that were taken out since: nothing of them is there as the walk has it.
+    gone: Vec<Arc<str>>,
+}
+
+impl<K> Resync<K> {
+    fn take_out(&mut self, namespace: &Arc<str>) {
+        if self.walk.has_any_of(namespace) && !self.gone.contains(namespace) {
+            self.gone.push(Arc::clone(namespace));
+        }
+    }
+
+    fn next(&mut self) -> Option<Object<K>> {
+        let Self { walk, skip, gone } = self;
+        walk.find(|object| {
+            let namespace = object.namespace().unwrap_or_default();
+            !skip.contains(object.key()) && gone.iter().all(|gone| **gone != *namespace)
+        })
+    }
 }
 
 impl<K> Queue<K> {
@@ -114,6 +132,13 @@ impl<K> Queue<K> {
         Some(self.state()).filter(|state| state.ended.is_none())
     }
 
+    /// The same, with everything in line that has come. That may be too much, and the end.
+    fn sorted(&self, after: &mut Aftermath<K>) -> Option<MutexGuard<'_, State<K>>> {
+        let mut state = self.open()?;
+        self.sort(&mut state, after);
+        Some(state).filter(|state| state.ended.is_none())
+    }
+
     /// What of a namespace (`None`: of all) concerns the subscriber: nothing, or a namespace, or all.
     fn share(&self, of: Option<&Arc<str>>) -> Option<Option<Arc<str>>> {
         match (&self.options.namespace, of) {
@@ -129,8 +154,8 @@ impl<K> Queue<K> {
 
     /// The content, of a namespace or of all, has come for the first time.
     pub(super) fn push_first(&self, root: &Arc<Root<K>>, of: Option<&Arc<str>>, after: &mut Aftermath<K>) {
-        let (Some(namespace), Some(mut state)) = (self.share(of), self.open()) else { return };
-        self.sort(&mut state, after);
+        let Some(namespace) = self.share(of) else { return };
+        let Some(mut state) = self.sorted(after) else { return };
         let walk = Walk::new(Arc::clone(root), namespace);
         // A walk goes before what is in line. Where the end of the same objects is in line, since their namespace was
         // taken out and came back, it has to go behind.
@@ -160,9 +185,28 @@ impl<K> Queue<K> {
         after.wake(state.waker.take());
     }
 
+    /// A namespace was taken out. Where the subscriber has not begun to hear of it, it never does: namespaces that come
+    /// and go would pile up otherwise.
+    pub(super) fn push_gone(&self, namespace: &Arc<str>, steps: &Arc<[Step<K>]>, after: &mut Aftermath<K>) {
+        if let Some(mut state) = self.open() {
+            state.resyncs.iter_mut().for_each(|resync| resync.take_out(namespace));
+            let walks = std::mem::take(&mut state.present).into_iter();
+            let (unbegun, others): (VecDeque<_>, VecDeque<_>) =
+                walks.partition(|walk| walk.is_unbegun_of(namespace));
+            state.present = others;
+            if !unbegun.is_empty() {
+                unbegun.into_iter().for_each(|walk| after.sweep(Litter::Walk(walk)));
+                self.sort(&mut state, after);
+                state.line.forget(namespace);
+                after.wake(state.waker.take());
+                return;
+            }
+        }
+        self.push_steps(steps, after);
+    }
+
     pub(super) fn push_synced(&self, after: &mut Aftermath<K>) {
-        let Some(mut state) = self.open() else { return };
-        self.sort(&mut state, after);
+        let Some(mut state) = self.sorted(after) else { return };
         state.synced_at = Some(state.line.next_ticket());
         after.wake(state.waker.take());
     }
@@ -175,8 +219,8 @@ impl<K> Queue<K> {
             Some(namespace) => root.version_of(namespace),
             None => root.version(),
         };
-        let (Some(version), Some(mut state)) = (version, self.open()) else { return };
-        self.sort(&mut state, after);
+        let Some(version) = version else { return };
+        let Some(mut state) = self.sorted(after) else { return };
         let ticket = state.line.next_ticket();
         state.bookmarks.truncate(1);
         state.bookmarks.push_back((ticket, version.clone()));
@@ -193,21 +237,21 @@ impl<K> Queue<K> {
     /// What the subscriber knows, of a namespace or of all, is to be told again. Nothing is, while it does not know
     /// everything yet, or while the same is being told.
     pub(super) fn resync(&self, root: &Arc<Root<K>>, of: Option<&Arc<str>>, after: &mut Aftermath<K>) {
-        let (Some(namespace), Some(mut state)) = (self.share(of), self.open()) else { return };
-        self.sort(&mut state, after);
+        let Some(namespace) = self.share(of) else { return };
+        let Some(mut state) = self.sorted(after) else { return };
         if !state.synced || state.resyncs.iter().any(|resync| resync.walk.covers(&namespace)) {
             return;
         }
         let walk = Walk::new(Arc::clone(root), namespace);
         let skip = state.line.keys();
-        state.resyncs.push_back(Resync { walk, skip });
+        state.resyncs.push_back(Resync { walk, skip, gone: Vec::new() });
         after.wake(state.waker.take());
     }
 
     /// Nothing more will come.
     pub(super) fn end(&self, after: &mut Aftermath<K>) {
-        let mut state = self.state();
-        state.ended.get_or_insert(Ended::Stopped);
+        let Some(mut state) = self.sorted(after) else { return };
+        state.ended = Some(Ended::Stopped);
         after.wake(state.waker.take());
     }
 
@@ -337,8 +381,8 @@ impl<K> State<K> {
             }
             return Some(Item::Pending(pending));
         }
-        while let Some(Resync { walk, skip }) = self.resyncs.front_mut() {
-            match walk.find(|object| !skip.contains(object.key())) {
+        while let Some(resync) = self.resyncs.front_mut() {
+            match resync.next() {
                 Some(object) => return Some(Item::Resync(object)),
                 None => {
                     let done = self.resyncs.pop_front();

@@ -5,6 +5,7 @@ use std::{collections::VecDeque, ops::Bound, sync::Arc};
 use super::super::{
     root::Root,
     staging::{Entry, KeyRef},
+    writer::in_namespace,
 };
 use crate::Object;
 
@@ -30,6 +31,16 @@ impl<K> Walk<K> {
     /// Whether all of a namespace, or all of everything, is in it.
     pub(super) fn covers(&self, namespace: &Option<Arc<str>>) -> bool {
         self.namespace.is_none() || self.namespace == *namespace
+    }
+
+    /// Whether it is of that namespace alone, and nothing of it has been told.
+    pub(super) fn is_unbegun_of(&self, namespace: &Arc<str>) -> bool {
+        self.fetched == 0 && self.namespace.as_ref() == Some(namespace)
+    }
+
+    /// Whether its root has objects of a namespace.
+    pub(super) fn has_any_of(&self, namespace: &str) -> bool {
+        in_namespace(&self.root.objects, namespace).next().is_some()
     }
 
     /// How many objects are to come at the most.

@@ -402,13 +402,12 @@ fn a_transform_that_fails_does_not_keep_the_value_that_does_not_fit() {
     let with = |read: fn(&Object<Numbers>) -> Result<(), DecodeError>| {
         move |object: Object<Numbers>| read(&object).map(|()| object).map_err(TransformError::from)
     };
-    let transforms: [Box<dyn Fn(Object<Numbers>) -> Result<Object<Numbers>, TransformError>>; 3] = [
-        Box::new(move |object| typed.transform(object)),
-        Box::new(with(|object| object.get().map(drop))),
-        Box::new(with(|object| object.decode().map(drop))),
+    let errors = [
+        typed.transform(misfit()),
+        with(|object| object.get().map(drop))(misfit()),
+        with(|object| object.decode().map(drop))(misfit()),
     ];
-    for transform in transforms {
-        let error = transform(misfit()).unwrap_err();
+    for error in errors.map(Result::unwrap_err) {
         let mut shown = format!("{error} {error:?}");
         let mut source = std::error::Error::source(&error);
         while let Some(cause) = source {

@@ -140,7 +140,7 @@ impl<K: 'static> Cache<K> {
         let mut content = self.shared.content();
         index.catch_up(&root.objects, &content.objects);
         content.indexes.push(Box::new(index));
-        self.shared.publish(content, News::none());
+        self.shared.publish(content, &News::none());
         handle
     }
 
@@ -148,7 +148,7 @@ impl<K: 'static> Cache<K> {
     pub fn remove_index<V>(&self, index: &Index<K, V>) {
         let mut content = self.shared.content();
         content.indexes.retain(|other| other.id() != index.id);
-        self.shared.publish(content, News::none());
+        self.shared.publish(content, &News::none());
     }
 }
 

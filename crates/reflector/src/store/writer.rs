@@ -84,16 +84,14 @@ impl<K> Content<K> {
 
 impl<K> Shared<K> {
     /// Publishes what has been written, and tells everybody.
-    pub(super) fn publish(&self, mut content: MutexGuard<'_, Content<K>>, news: News<K>) {
+    pub(super) fn publish(&self, mut content: MutexGuard<'_, Content<K>>, news: &News<K>) {
         let mut after = Aftermath::default();
         let root = Arc::new(content.root());
         let mut hub = self.hub();
         after.sweep(Litter::Root(self.root.swap(Arc::clone(&root))));
-        hub.publish(&root, &news, &mut after);
+        hub.publish(&root, news, &mut after);
         drop(hub);
         drop(content);
-        // Not under the locks: it may be the last that holds the steps.
-        drop(news);
         after.finish();
         self.published.send_replace(());
     }
@@ -175,7 +173,7 @@ impl<K> NamespaceWriters<K> {
             return;
         }
         let steps = replace_in(&mut content, &scope, &Objects::new(), &mut Replaced::default());
-        shared.publish(content, News::gone(namespace, steps.into()));
+        shared.publish(content, &News::gone(namespace, steps.into()));
     }
 }
 
@@ -192,7 +190,7 @@ impl<K> CacheWriter<K> {
         let number = content.writers;
         content.scopes.insert(scope.clone(), ScopeState { writer: number, version: None, synced: false });
         let held = within(&content.objects, &scope).count();
-        open.0.publish(content, News::none());
+        open.0.publish(content, &News::none());
         Self {
             open,
             scope,
@@ -244,7 +242,7 @@ impl<K> CacheWriter<K> {
             }
         }
         let steps: Arc<[_]> = steps.into();
-        open.0.publish(content, News::steps(Arc::clone(&steps)));
+        open.0.publish(content, &News::steps(Arc::clone(&steps)));
         steps.iter().for_each(|step| tell(step.delta()));
         Ok(())
     }
@@ -274,13 +272,13 @@ impl<K> CacheWriter<K> {
         if first {
             // A million steps would be a second copy: whoever follows walks through the root instead.
             fill(&mut content, &self.scope, &staged);
-            open.0.publish(content, News::first(self.scope.namespace()));
+            open.0.publish(content, &News::first(self.scope.namespace()));
             staged.iter().for_each(|Entry(object)| tell(Delta::Added(object.clone())));
             replaced.added = staged.len();
             return Ok(replaced);
         }
         let steps: Arc<[_]> = replace_in(&mut content, &self.scope, &staged, &mut replaced).into();
-        open.0.publish(content, News::steps(Arc::clone(&steps)));
+        open.0.publish(content, &News::steps(Arc::clone(&steps)));
         steps.iter().for_each(|step| tell(step.delta()));
         Ok(replaced)
     }
@@ -506,13 +504,13 @@ impl<K: 'static> Store<K> for CacheWriter<K> {
         // Where it is another's by now, there is nothing to mark.
         if let Ok(state) = content.state(&self.scope, self.number) {
             state.version = Some(version.clone());
-            open.0.publish(content, News::bookmark());
+            open.0.publish(content, &News::bookmark());
         }
     }
 
     fn resync(&mut self) -> Result<(), StoreError> {
         let open = Arc::clone(&self.open);
-        open.0.publish(open.0.content(), News::resync(self.scope.namespace()));
+        open.0.publish(open.0.content(), &News::resync(self.scope.namespace()));
         Ok(())
     }
 

@@ -5,7 +5,6 @@
 
 #[cfg(feature = "kube")]
 pub mod cluster;
-pub mod retry;
 
 use futures::{StreamExt, stream};
 use reflector::{

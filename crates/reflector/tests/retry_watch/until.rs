@@ -1,16 +1,8 @@
-//! Waiting for conditions on a watch, against a source that the test answers, in virtual time.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+//! Waiting on a watch.
 
-mod support;
+use reflector::watch::{UntilError, until};
 
-use std::{collections::HashSet, convert::Infallible, time::Duration};
-
-use reflector::{
-    watch::{Event, RetryWatchError, RetryWatcher, UntilError, until},
-    wire::WatchEvent,
-};
-use support::{retry::*, *};
-use tokio::time::Instant;
+use super::*;
 
 type Condition = Box<dyn FnMut(&Event<Json>) -> Result<bool, std::num::ParseIntError> + Send>;
 

@@ -1,18 +1,20 @@
-//! The watch that survives closes, against a source that the test answers, in virtual time.
+//! The watch that survives closes, and waiting on it, against a source that the test answers, in virtual time.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../support/mod.rs"]
 mod support;
+mod until;
 
-use std::time::Duration;
+use std::{collections::HashSet, convert::Infallible, time::Duration};
 
 use futures::StreamExt;
 use reflector::{
     Control, Object, ResourceVersion,
     protocol::{Class, Failure},
     watch::{Event, RetryWatchBuilder, RetryWatchError, RetryWatcher},
-    wire::WatchEvent,
+    wire::{Status, WatchEvent},
 };
-use support::{retry::*, *};
+use support::*;
 use tokio::{
     sync::mpsc::{self, UnboundedReceiver},
     time::Instant,
@@ -20,6 +22,15 @@ use tokio::{
 
 /// What one poll gave: `None` is the end.
 type Item = Option<Result<Event<Json>, RetryWatchError>>;
+
+fn rv(text: &str) -> ResourceVersion {
+    ResourceVersion::new(text).unwrap()
+}
+
+fn builder(from: &str) -> (RetryWatchBuilder<Json, Scripted>, Server) {
+    let (source, server) = scripted();
+    (RetryWatcher::builder(source, rv(from)).seed(1), server)
+}
 
 /// A watch that is read by a task: the server's script decides what comes.
 fn read(builder: RetryWatchBuilder<Json, Scripted>) -> UnboundedReceiver<Item> {
@@ -42,6 +53,24 @@ fn read(builder: RetryWatchBuilder<Json, Scripted>) -> UnboundedReceiver<Item> {
 fn watching(from: &str) -> (UnboundedReceiver<Item>, Server) {
     let (builder, server) = builder(from);
     (read(builder), server)
+}
+
+fn added(name: &str, version: &str) -> WatchEvent<Json> {
+    WatchEvent::Added(object(name, "u", version))
+}
+
+fn status(code: u16, reason: &str, message: &str, retry_after: Option<u32>) -> WatchEvent<Json> {
+    let mut status = Status::default();
+    status.code = code;
+    status.reason = reason.into();
+    status.message = message.into();
+    status.details.retry_after_seconds = retry_after;
+    WatchEvent::Error(Box::new(status))
+}
+
+/// What is waited for must come; in virtual time, so that a test that needs it fails at once.
+async fn in_time<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(3600), what).await.expect("it never came")
 }
 
 async fn event(items: &mut UnboundedReceiver<Item>) -> String {

@@ -9,7 +9,7 @@ impl<K> Cache<K> {
     /// version is in it.
     ///
     /// The version must be one of this collection: of one of its objects, or of a list of it. "0" stands for any state,
-    /// and is reached at once. Of a cache that is filled by namespace, all namespaces must have reached it;
+    /// and is reached with the first list. Of a server that gives no versions, no other is ever reached: give a limit. Of a cache that is filled by namespace, all namespaces must have reached it;
     /// [`wait_for_in`](Self::wait_for_in) waits for one.
     ///
     /// The cache learns of versions with events and bookmarks. A version that belongs to an object of the collection
@@ -90,7 +90,7 @@ impl<K> Cache<K> {
     ) -> Result<Snapshot<K>, WaitError> {
         let reached = self.until(|| {
             let snapshot = self.snapshot();
-            Some(is_reached(reached_by(&snapshot, namespace), version)?.map(|()| snapshot))
+            Some(is_reached(&snapshot, namespace, version)?.map(|()| snapshot))
         });
         let stopped =
             |_| WaitError::Stopped { version: version.clone(), reached: self.reached_in(namespace) };
@@ -119,20 +119,31 @@ fn reached_by<'a, K>(snapshot: &'a Snapshot<K>, namespace: Option<&str>) -> Opti
     namespace.map_or_else(|| snapshot.version(), |namespace| snapshot.version_of(namespace))
 }
 
-/// `None` while it is not. "0" stands for any state, and says nothing about the one that it comes with.
-fn is_reached(reached: Option<&ResourceVersion>, asked: &ResourceVersion) -> Option<Result<(), WaitError>> {
-    let opaque = |version: &ResourceVersion| Err(WaitError::Opaque { version: version.clone() });
+/// `None` while it is not. "0" stands for any state that the server had, and says nothing about the one that it comes
+/// with.
+fn is_reached<K>(
+    snapshot: &Snapshot<K>,
+    namespace: Option<&str>,
+    asked: &ResourceVersion,
+) -> Option<Result<(), WaitError>> {
+    let opaque = |version: &ResourceVersion| Some(Err(WaitError::Opaque { version: version.clone() }));
     if is_any(asked) {
-        return Some(Ok(()));
+        let synced = namespace.map_or_else(|| snapshot.is_synced(), |ns| snapshot.is_synced_in(ns));
+        return synced.then_some(Ok(()));
     }
     if !asked.is_comparable() {
-        return Some(opaque(asked));
+        return opaque(asked);
     }
-    let reached = reached.filter(|reached| !is_any(reached))?;
-    match reached.compare(asked) {
-        Some(order) => order.is_ge().then_some(Ok(())),
-        None => Some(opaque(reached)),
+    let versions: Vec<_> = match namespace {
+        Some(namespace) => vec![snapshot.version_of(namespace)],
+        None => snapshot.versions().collect(),
+    };
+    let known = versions.iter().flatten().filter(|version| !is_any(version));
+    if let Some(unfit) = known.clone().find(|version| version.compare(asked).is_none()) {
+        return opaque(unfit);
     }
+    let all = !versions.is_empty() && known.clone().count() == versions.len();
+    (all && known.clone().all(|version| !version.is_older_than(asked))).then_some(Ok(()))
 }
 
 fn is_any(version: &ResourceVersion) -> bool {

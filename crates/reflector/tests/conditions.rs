@@ -83,6 +83,9 @@ mod versions {
         };
         refused("x");
         refused("007");
+        assert!(cache.wait_for(&rv("0")).now_or_never().is_none(), "nothing is no state");
+        writer.begin_replace(History::Same);
+        writer.commit_replace(None).unwrap();
         assert!(cache.wait_for(&rv("0")).now_or_never().unwrap().is_ok());
         // A server that gives "0" says nothing; one that gives text cannot be waited for.
         writer.bookmark(&rv("0"));

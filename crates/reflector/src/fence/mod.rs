@@ -47,16 +47,17 @@
 //!
 //! Versions that cannot be compared have no order but that of arrival. There a written object is shown until the cache
 //! shows it too, or shows anything else than when it was recorded, or loses it; that may be a state from between, so an
-//! older state may be seen for a moment. An object that was both created and deleted before the cache was read again is
+//! older state may be seen for a moment. States of an object that was recorded as deleted are no evidence. An object that was both created and deleted before the cache was read again is
 //! shown until the limit.
 //!
 //! A server that was restored from a backup starts again with lower versions. What was written before that is shown until
-//! its limit.
+//! its limit; what is written after it, and before the cache has noticed, is not, since the cache looks newer.
 //!
 //! # What to record
 //!
-//! Only what belongs to the collection of the cache: the answer to a write in another namespace would be shown too. If a
-//! write takes an object out of the selection of the cache (its label is gone), record it as
+//! Only what belongs to the collection of the cache: what it does not select would be shown too. (Of a cache that is filled
+//! by namespace, writes in namespaces that it does not have are not.) Where the reflector transforms its objects, tell the
+//! same [transform](FencedCache::transform) here. If a write takes an object out of the selection of the cache (its label is gone), record it as
 //! [`deleted`](FencedCache::deleted) with the version of the answer.
 
 mod record;
@@ -80,6 +81,7 @@ use self::{
 use crate::{
     Cache, Index, Object, ObjectKey, ResourceVersion,
     store::{Snapshot, UnknownIndex},
+    transform::{self, Transform},
     wire::InvalidObject,
 };
 
@@ -92,28 +94,41 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub struct FencedCache<K> {
     cache: Cache<K>,
     state: Arc<Mutex<State<K>>>,
-    limit: Duration,
+    transform: Option<Arc<dyn Transform<K>>>,
 }
 
-impl<K> FencedCache<K> {
+impl<K: 'static> FencedCache<K> {
     /// A view of a cache, without any fences.
     #[must_use]
     pub fn new(cache: Cache<K>) -> Self {
-        Self { cache, state: Arc::new(Mutex::new(State::new())), limit: LIMIT }
+        Self { cache, state: Arc::new(Mutex::new(State::new(LIMIT))), transform: None }
     }
 
-    /// For how long a fence stands at the most. Default 60 s.
+    /// For how long a fence stands at the most, in this handle and all its clones. Default 60 s.
     #[must_use]
-    pub fn limit(mut self, limit: Duration) -> Self {
-        self.limit = limit;
+    pub fn limit(self, limit: Duration) -> Self {
+        self.state().limit = limit;
+        self
+    }
+
+    /// What the reflector does to each object before it is kept ([`Builder::transform`](crate::Builder::transform)), so
+    /// that what was written looks like what the watch will bring, and nothing that is to be stripped is kept here. One
+    /// that fails leaves the header alone. Of this handle, and of clones that are made of it later.
+    #[must_use]
+    pub fn transform(mut self, transform: impl Transform<K>) -> Self {
+        self.transform = Some(Arc::new(transform));
         self
     }
 
     /// Records the object that the server answered to a create, an update, a patch, or a delete that has only begun
     /// (with a finalizer or a grace period, the object is still there).
     pub fn written(&self, response: Object<K>) {
-        let mut state = self.state();
-        state.write(response, &self.cache.snapshot(), self.limit);
+        let response = match &self.transform {
+            Some(transform) => transform::run(&response, |object| transform.transform(object))
+                .unwrap_or_else(|error| Object::unusable(response.meta().clone(), error)),
+            None => response,
+        };
+        self.state().write(response, &self.cache.snapshot());
     }
 
     /// Like [`written`](Self::written), for a typed client: takes the object back to JSON.
@@ -152,7 +167,7 @@ impl<K> FencedCache<K> {
     /// (servers differ). Without a uid and without a version nothing can be recorded.
     pub fn deleted(&self, key: &ObjectKey, uid: &str, version: Option<&ResourceVersion>) {
         let mut state = self.state();
-        state.delete(key, uid, version, &self.cache.snapshot(), self.limit);
+        state.delete(key, uid, version, &self.cache.snapshot());
     }
 
     /// The object under a key. The namespace is `None` for cluster-scoped objects.
@@ -240,7 +255,7 @@ impl<K> FencedCache<K> {
         let mut state = self.state();
         // Taken under the lock: a fence that is gone fell for this state of the cache, or for an earlier one.
         let snapshot = self.cache.snapshot();
-        state.expire(&snapshot, self.limit);
+        state.expire(&snapshot);
         let answers = state.answers(keys, &snapshot);
         (snapshot, answers)
     }
@@ -248,7 +263,7 @@ impl<K> FencedCache<K> {
     /// The fences as they are now.
     fn fences(&self, keys: Keys<'_>) -> Vec<(ObjectKey, Record<K>)> {
         let mut state = self.state();
-        state.expire(&self.cache.snapshot(), self.limit);
+        state.expire(&self.cache.snapshot());
         state.fences(keys)
     }
 
@@ -284,17 +299,13 @@ fn overlay<'a, K: 'a>(
 
 impl<K> Clone for FencedCache<K> {
     fn clone(&self) -> Self {
-        Self { cache: self.cache.clone(), state: Arc::clone(&self.state), limit: self.limit }
+        Self { cache: self.cache.clone(), state: Arc::clone(&self.state), transform: self.transform.clone() }
     }
 }
 
-impl<K> fmt::Debug for FencedCache<K> {
+impl<K: 'static> fmt::Debug for FencedCache<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FencedCache")
-            .field("cache", &self.cache)
-            .field("fenced", &self.fenced())
-            .field("limit", &self.limit)
-            .finish()
+        f.debug_struct("FencedCache").field("cache", &self.cache).field("fenced", &self.fenced()).finish()
     }
 }
 

@@ -14,12 +14,18 @@ use crate::{Object, ObjectKey, ResourceVersion, protocol::Revision, store::Snaps
 pub(super) struct View<'a, K> {
     cached: Option<&'a Object<K>>,
     version: Option<&'a ResourceVersion>,
+    /// The cache does not have the namespace, or not any more: nothing of it will ever come.
+    is_outside: bool,
 }
 
 impl<'a, K> View<'a, K> {
     pub(super) fn of_key(snapshot: &'a Snapshot<K>, key: &ObjectKey) -> Self {
-        let version = key.namespace().map_or_else(|| snapshot.version(), |ns| snapshot.version_of(ns));
-        Self { cached: snapshot.get(key.namespace(), key.name()), version }
+        let namespace = key.namespace().unwrap_or_default();
+        Self {
+            cached: snapshot.get(key.namespace(), key.name()),
+            version: snapshot.version_of(namespace),
+            is_outside: !snapshot.has(namespace),
+        }
     }
 }
 
@@ -45,6 +51,8 @@ struct Written<K> {
     object: Object<K>,
     /// What the cache had when this was recorded.
     base: Option<Object<K>>,
+    /// Objects that had the name before, and are known to be gone, whatever the cache still tells of them.
+    gone: Vec<Box<str>>,
     at: Instant,
 }
 
@@ -68,7 +76,7 @@ impl<K> Clone for Record<K> {
 
 impl<K> Clone for Written<K> {
     fn clone(&self) -> Self {
-        Self { object: self.object.clone(), base: self.base.clone(), at: self.at }
+        Self { object: self.object.clone(), base: self.base.clone(), gone: self.gone.clone(), at: self.at }
     }
 }
 
@@ -90,6 +98,7 @@ impl<K> Written<K> {
         }
         // The collection's version tells nothing.
         match view.cached {
+            Some(cached) if self.knows_gone(cached) => false,
             Some(cached) => match order(cached.version(), version) {
                 Some(order) => order.is_ge(),
                 // Nor does the object's. What has come since was sent after the fence was recorded, and is believed.
@@ -97,6 +106,21 @@ impl<K> Written<K> {
             },
             // It was there, and is gone.
             None => self.base.is_some(),
+        }
+    }
+
+    fn knows_gone(&self, object: &Object<K>) -> bool {
+        self.gone.iter().any(|uid| **uid == *object.uid())
+    }
+
+    /// Another object had the name before this one.
+    fn comes_after(&mut self, uid: &str) {
+        if uid.is_empty() || uid == self.object.uid() {
+            return;
+        }
+        self.base.take_if(|base| base.uid() == uid);
+        if !self.gone.iter().any(|gone| **gone == *uid) {
+            self.gone.push(uid.into());
         }
     }
 }
@@ -165,6 +189,12 @@ impl<K> Record<K> {
         Self { written: None, deleted: Vec::new() }
     }
 
+    /// Whether something was recorded at that time, and stands.
+    pub(super) fn is_of(&self, at: Instant) -> bool {
+        self.written.as_ref().is_some_and(|written| written.at == at)
+            || self.deleted.iter().any(|deleted| deleted.at == at)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.written.is_none() && self.deleted.is_empty()
     }
@@ -180,7 +210,9 @@ impl<K> Record<K> {
         if late || self.written.as_ref().is_some_and(is_older) {
             return;
         }
-        self.written = Some(Written { object, base: view.cached.cloned(), at });
+        let mut written = Written { object, base: view.cached.cloned(), gone: Vec::new(), at };
+        self.deleted.iter().for_each(|deleted| written.comes_after(&deleted.uid));
+        self.written = Some(written);
         self.settle(view);
     }
 
@@ -205,6 +237,7 @@ impl<K> Record<K> {
             deleted.version = version.cloned();
         }
         self.drop_deleted();
+        self.written.iter_mut().for_each(|written| written.comes_after(uid));
         self.settle(view);
     }
 
@@ -228,6 +261,9 @@ impl<K> Record<K> {
 
     /// Drops what the cache has caught up with.
     pub(super) fn settle(&mut self, view: &View<'_, K>) {
+        if view.is_outside {
+            *self = Self::new();
+        }
         self.deleted.retain_mut(|deleted| !deleted.is_void(view));
         if self.written.as_ref().is_some_and(|written| written.is_void(view)) {
             self.written = None;

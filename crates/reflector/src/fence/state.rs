@@ -46,16 +46,18 @@ pub(super) struct State<K> {
     recorded: VecDeque<(Instant, ObjectKey)>,
     /// With so many records, the void ones are looked for: no read may have asked for them.
     sweep_at: usize,
+    /// For how long a fence stands at the most.
+    pub(super) limit: Duration,
 }
 
 impl<K> State<K> {
-    pub(super) fn new() -> Self {
-        Self { records: BTreeMap::new(), recorded: VecDeque::new(), sweep_at: SWEEP_MIN }
+    pub(super) fn new(limit: Duration) -> Self {
+        Self { records: BTreeMap::new(), recorded: VecDeque::new(), sweep_at: SWEEP_MIN, limit }
     }
 
-    pub(super) fn write(&mut self, object: Object<K>, snapshot: &Snapshot<K>, limit: Duration) {
+    pub(super) fn write(&mut self, object: Object<K>, snapshot: &Snapshot<K>) {
         let key = object.key().clone();
-        let at = self.begin(snapshot, limit);
+        let at = self.begin(snapshot);
         let view = View::of_key(snapshot, &key);
         let record = self.records.entry(key.clone()).or_insert_with(Record::new);
         record.write(object, &view, at);
@@ -68,22 +70,21 @@ impl<K> State<K> {
         uid: &str,
         version: Option<&ResourceVersion>,
         snapshot: &Snapshot<K>,
-        limit: Duration,
     ) {
-        let at = self.begin(snapshot, limit);
+        let at = self.begin(snapshot);
         let view = View::of_key(snapshot, key);
         let record = self.records.entry(key.clone()).or_insert_with(Record::new);
         record.delete(uid, version, &view, at);
         self.end(key.clone(), at);
     }
 
-    fn begin(&mut self, snapshot: &Snapshot<K>, limit: Duration) -> Instant {
+    fn begin(&mut self, snapshot: &Snapshot<K>) -> Instant {
         if self.records.len() >= self.sweep_at {
             self.answers(Keys::All, snapshot);
             // Twice what is live, so that a sweep costs each record little.
             self.sweep_at = (2 * self.records.len()).max(SWEEP_MIN);
         }
-        self.expire(snapshot, limit);
+        self.expire(snapshot);
         Instant::now()
     }
 
@@ -93,10 +94,16 @@ impl<K> State<K> {
         } else {
             self.recorded.push_back((at, key));
         }
+        // Most fences fall long before their limit; their entries are not to wait for it.
+        if self.recorded.len() > 2 * self.records.len() + SWEEP_MIN {
+            let records = &self.records;
+            self.recorded.retain(|(at, key)| records.get(key).is_some_and(|record| record.is_of(*at)));
+        }
     }
 
     /// Drops the fences that the server has not honoured for too long.
-    pub(super) fn expire(&mut self, snapshot: &Snapshot<K>, limit: Duration) {
+    pub(super) fn expire(&mut self, snapshot: &Snapshot<K>) {
+        let limit = self.limit;
         let Some(before) = Instant::now().checked_sub(limit) else { return };
         while self.recorded.front().is_some_and(|(at, _)| *at <= before)
             && let Some((_, key)) = self.recorded.pop_front()

@@ -15,13 +15,14 @@ use crate::{
 /// Reads of a [`FencedCache`] that wait. See [`FencedCache::wait`].
 ///
 /// What they give is one state of the cache, in which everything that was recorded before the first poll is seen, or
-/// something later. Each waits only for the writes that it concerns. Dropping a future at any time is safe.
+/// something later; except for writes whose fence has reached its [limit](FencedCache::limit), which nobody waits for any
+/// more. Each waits only for the writes that it concerns. Dropping a future at any time is safe.
 pub struct Waiting<'a, K> {
     fenced: &'a FencedCache<K>,
     limit: Duration,
 }
 
-impl<'a, K> Waiting<'a, K> {
+impl<'a, K: 'static> Waiting<'a, K> {
     pub(super) fn new(fenced: &'a FencedCache<K>, limit: Duration) -> Self {
         Self { fenced, limit }
     }
@@ -117,7 +118,7 @@ fn waiting<'a, K>(
     fences.iter().filter(move |fence| differs(fence)).map(|(key, _)| key)
 }
 
-impl<K> fmt::Debug for Waiting<'_, K> {
+impl<K: 'static> fmt::Debug for Waiting<'_, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Waiting").field("fenced", self.fenced).field("limit", &self.limit).finish()
     }

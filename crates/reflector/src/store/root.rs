@@ -86,16 +86,20 @@ impl<K> Root<K> {
         lowest
     }
 
+    /// How far one namespace is, if anybody fills it.
+    pub(super) fn state_of(&self, namespace: &str) -> Option<&ScopeState> {
+        let all = self.scopes.get(&Scope::All);
+        all.or_else(|| self.scopes.get(&Scope::Namespace(namespace.into())))
+    }
+
     /// The version that one namespace is current as of.
     pub(super) fn version_of(&self, namespace: &str) -> Option<&ResourceVersion> {
-        let all = self.scopes.get(&Scope::All);
-        all.or_else(|| self.scopes.get(&Scope::Namespace(namespace.into())))?.version.as_ref()
+        self.state_of(namespace)?.version.as_ref()
     }
 
     /// Whether everything of one namespace has been there once.
     pub(super) fn is_synced_in(&self, namespace: &str) -> bool {
-        let all = self.scopes.get(&Scope::All);
-        all.or_else(|| self.scopes.get(&Scope::Namespace(namespace.into()))).is_some_and(|state| state.synced)
+        self.state_of(namespace).is_some_and(|state| state.synced)
     }
 }
 

@@ -55,6 +55,17 @@ impl<K> Snapshot<K> {
         self.root.is_synced_in(namespace)
     }
 
+    /// Whether the objects of a namespace are in it, as far as there are any. Not, if it is filled by namespace, and not
+    /// by that one.
+    pub(crate) fn has(&self, namespace: &str) -> bool {
+        self.root.state_of(namespace).is_some()
+    }
+
+    /// The version of each part that is filled by itself.
+    pub(crate) fn versions(&self) -> impl Iterator<Item = Option<&ResourceVersion>> {
+        self.root.scopes.values().map(|state| state.version.as_ref())
+    }
+
     /// How many objects there are.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -263,12 +263,20 @@ impl<K: 'static> Chain<K> {
     }
 
     fn run(&self, object: &Object<K>) -> Result<Object<K>, TransformError> {
-        let all = || self.0.iter().try_fold(object.clone(), |object, step| step.transform(object));
-        // Whatever a panic left broken is the transform's own; a broken object is never seen again.
-        let transformed = catch_unwind(AssertUnwindSafe(all)).map_err(|_| TransformError::Panicked)??;
-        same_identity(object.meta(), transformed.meta())?;
-        Ok(transformed)
+        run(object, |object| self.0.iter().try_fold(object, |object, step| step.transform(object)))
     }
+}
+
+/// Runs code of the caller on an object, which must stay the same object.
+pub(crate) fn run<K>(
+    object: &Object<K>,
+    transform: impl FnOnce(Object<K>) -> Result<Object<K>, TransformError>,
+) -> Result<Object<K>, TransformError> {
+    // Whatever a panic left broken is the transform's own; a broken object is never seen again.
+    let transformed = catch_unwind(AssertUnwindSafe(|| transform(object.clone())));
+    let transformed = transformed.map_err(|_| TransformError::Panicked)??;
+    same_identity(object.meta(), transformed.meta())?;
+    Ok(transformed)
 }
 
 impl<K> Default for Chain<K> {

@@ -129,7 +129,7 @@ pub(crate) enum Faults {
     /// One request in ten.
     #[default]
     Some,
-    /// Every other request, with restarts and lost history.
+    /// Four requests in five, with restarts and lost history.
     Storm,
 }
 

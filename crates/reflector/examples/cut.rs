@@ -1,4 +1,4 @@
-//! How fast are lists cut? `cargo run --release --example cut -- LIST.json [ROUNDS]`
+//! How fast are lists cut? `cargo run --release -p reflector --example cut -- LIST.json [ROUNDS]`
 //!
 //! Prints the best of several rounds for the cutter (objects with their headers, each in its own allocation) and, for
 //! scale, for serde_json skipping the same document.

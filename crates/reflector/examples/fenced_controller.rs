@@ -8,7 +8,10 @@ use std::time::Duration;
 
 use cluster::{Cluster, Error};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Api, api::PostParams};
+use kube::{
+    Api,
+    api::{DeleteParams, PostParams, Preconditions},
+};
 use reflector::{FencedCache, KubeListWatch, Reflector};
 use reflector_apiserver::{Verb, faults::Fault};
 
@@ -41,7 +44,9 @@ async fn main() -> Result<(), Error> {
 
     // A deletion is seen at once too, and by its uid: whoever takes the name is another one.
     let first = workers.list().swap_remove(0);
-    api.delete(first.name(), &kube::api::DeleteParams::default()).await?;
+    // With a precondition, so that nobody else is deleted who took the name meanwhile.
+    let only = Preconditions { uid: Some(first.uid().to_owned()), ..Preconditions::default() };
+    api.delete(first.name(), &DeleteParams { preconditions: Some(only), ..DeleteParams::default() }).await?;
     workers.deleted(first.key(), first.uid(), None);
     assert_eq!(workers.list().len(), WORKERS - 1);
 

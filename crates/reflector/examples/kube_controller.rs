@@ -1,4 +1,4 @@
-//! A controller of kube's runtime on a reflector: `cargo run --example kube_controller --features kube-runtime`.
+//! A controller of kube's runtime on a reflector: `cargo run -p reflector --example kube_controller --features kube-runtime`.
 //!
 //! It needs no cluster. It ends once every ConfigMap has been reconciled, those that come while it runs too.
 #![allow(clippy::print_stdout)]

@@ -10,6 +10,11 @@
 //! | to be called for every change | [`SharedInformer`], [`informer::EventHandler`] |
 //! | informers of many collections | [`InformerFactory`] |
 //! | to read it | [`Cache`], [`store::Snapshot`], [`Object`] |
+//! | to find by value, to select | [`IndexBy`], [`LabelSelector`], [`FieldSelector`], [`Lister`] |
+//! | to hear of every change | [`Cache::subscribe`], [`Event`], [`Policy`] |
+//! | to read one's own writes | [`FencedCache`], [`Cache::wait_for`], [`Cache::wait_until`] |
+//! | to change or trim objects before they are kept | [`transform`], [`Builder::transform`] |
+//! | to process changes by key, or to let objects expire | [`store::DeltaFifo`], [`store::TtlStore`] |
 //! | to know how it is | [`Reflector::ready`], [`Reflector::status`], [`Reflector::staleness`] |
 //! | controllers of kube's runtime on it | `kube_runtime`, with the feature of that name |
 //! | to see every change from a known version on, once | [`watch::RetryWatcher`], [`watch::until`] |

@@ -3,7 +3,7 @@
 //! A writer changes the content under a lock that no reader takes, and publishes it with one atomic swap. A
 //! replacement is staged in a second map that shares every object which has not changed. What is staged and not
 //! committed is simply dropped, so nothing of a failed attempt can stay, and what the new list does not confirm cannot
-//! be in it (B1): ghosts are impossible by construction. The price is one pointer per object while a list is under way.
+//! be in it (B1): ghosts are impossible by construction. The price is about two words per object while a list is under way.
 //!
 //! Several writers may fill one cache, each its own namespace: a replacement touches that namespace and nothing else.
 

@@ -131,17 +131,20 @@ impl InformerFactory {
     }
 
     /// How often handlers of all informers that are made from now on are told everything once more, where the builder
-    /// or the handler does not say otherwise. Default: never.
+    /// or the handler does not say otherwise; at least one second, and zero is never. Default: never.
     #[must_use]
     pub fn resync_every(mut self, interval: Duration) -> Self {
-        self.resync = Some(interval);
+        self.resync = Some(interval).filter(|interval| !interval.is_zero());
         self
     }
 
     /// The informer of the collection that the builder describes. If there is one it is that, and everything else
     /// that the builder says is ignored. A new one begins with the next [`start`](Self::start).
     ///
-    /// One that was [stopped](SharedInformer::stop) by itself is replaced by a new one.
+    /// Informers are told apart by the type, what the source [says of itself](ListWatch::describe), and the selection. So
+    /// keep one factory per cluster, and take [`KubeInformers`](super::KubeInformers), which knows versions of an API.
+    ///
+    /// One that was [stopped](SharedInformer::stop), or has ended by itself, is replaced by a new one.
     ///
     /// # Errors
     ///
@@ -176,6 +179,10 @@ impl InformerFactory {
         {
             return Ok(informer);
         }
+        // What has ended is not kept for whoever never asks again. Dropped after the lock: it may be the last handle.
+        let (ended, live): (HashMap<_, _>, HashMap<_, _>) =
+            std::mem::take(&mut state.informers).into_iter().partition(|(_, informer)| informer.is_stopped());
+        state.informers = live;
         let name = unique_name(&state, &identity);
         let builder = match self.resync {
             Some(interval) => builder.default_resync(interval),
@@ -183,6 +190,8 @@ impl InformerFactory {
         };
         let informer = Arc::new(SharedInformer::new(builder.name(name)));
         state.informers.insert(identity, Arc::clone(&informer) as Arc<dyn AnyInformer>);
+        drop(state);
+        drop(ended);
         Ok(informer)
     }
 
@@ -218,13 +227,25 @@ impl InformerFactory {
     pub async fn wait_for_sync(&self, limit: Duration) -> Result<(), Laggards> {
         let informers = self.informers();
         let started = Instant::now();
-        let all = join_all(informers.iter().map(|informer| informer.settled()));
+        let laggards = || -> Vec<_> {
+            let laggard = |informer: &Arc<dyn AnyInformer>| {
+                Some(Laggard { cause: informer.cause()?, informer: informer.name() })
+            };
+            informers.iter().filter_map(laggard).collect()
+        };
+        let all = async {
+            loop {
+                join_all(informers.iter().map(|informer| informer.settled())).await;
+                // Handlers may have come while others were waited for.
+                if laggards().iter().all(|laggard| matches!(laggard.cause, Cause::Stopped(_))) {
+                    return;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
         // If both are over, being in sync wins (SI-41).
         let in_time = tokio::time::timeout(limit, all).await.is_ok();
-        let mut laggards: Vec<_> = informers
-            .iter()
-            .filter_map(|informer| Some(Laggard { cause: informer.cause()?, informer: informer.name() }))
-            .collect();
+        let mut laggards = laggards();
         laggards.sort_by(|a, b| a.informer.cmp(&b.informer));
         if laggards.is_empty() {
             info!(informers = informers.len(), waited = ?started.elapsed(), "in sync");
@@ -251,11 +272,11 @@ impl InformerFactory {
         self.state().stopped = true;
         let informers = self.informers();
         let ends = join_all(informers.iter().map(|informer| informer.end())).await;
-        informers.iter().for_each(|informer| informer.raise());
         let mut all = Stopped::default();
         for end in ends {
             all.undelivered += end?.undelivered;
         }
+        informers.iter().for_each(|informer| informer.raise());
         Ok(all)
     }
 

@@ -119,7 +119,7 @@ impl Registration {
         self.inner.progress.borrow().synced
     }
 
-    /// Waits until [`is_synced`](Self::is_synced).
+    /// Waits until [`is_synced`](Self::is_synced). A handler that waits for itself here waits for ever.
     ///
     /// # Errors
     ///

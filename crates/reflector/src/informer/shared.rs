@@ -310,14 +310,16 @@ impl<K: Send + 'static> SharedInformer<K> {
     /// # Errors
     ///
     /// [`InsideHandler`] if a handler of this informer calls it. The informer ends, but only once the handler returns.
+    /// (Handlers of two informers that wait for each other's end wait for ever.)
     ///
     /// # Panics
     ///
-    /// With the panic of a handler that is to be [propagated](super::OnPanic::Propagate), once, when all has ended.
+    /// With the panic of a handler that is to be [propagated](super::OnPanic::Propagate), or of the reflector's own task,
+    /// once, when all has ended; of several with the first. Never where a handler calls it.
     pub async fn stop(&self) -> Result<Stopped, InsideHandler> {
-        let stopped = self.end(true).await;
+        let stopped = self.end(true).await?;
         self.raise();
-        stopped
+        Ok(stopped)
     }
 
     /// Ends it like [`stop`](Self::stop), but delivers everything that waits first. A `stop` meanwhile cuts that short.
@@ -330,9 +332,9 @@ impl<K: Send + 'static> SharedInformer<K> {
     ///
     /// See [`stop`](Self::stop).
     pub async fn drain(&self) -> Result<Stopped, InsideHandler> {
-        let stopped = self.end(false).await;
+        let stopped = self.end(false).await?;
         self.raise();
-        stopped
+        Ok(stopped)
     }
 
     /// Ends everything, and waits for it; raises nothing.
@@ -383,8 +385,13 @@ impl<K: Send + 'static> SharedInformer<K> {
         end
     }
 
+    /// Whether it has been stopped, or its reflector has ended by itself.
     pub(super) fn is_stopped(&self) -> bool {
-        matches!(*self.stage(), Stage::Ending(_))
+        match &*self.stage() {
+            Stage::Created { .. } => false,
+            Stage::Running { handle, .. } => handle.is_stopped(),
+            Stage::Ending(_) => true,
+        }
     }
 
     pub(super) fn is_started(&self) -> bool {

@@ -25,12 +25,13 @@ use std::{
     collections::BTreeMap,
     fmt,
     future::poll_fn,
+    panic::{AssertUnwindSafe, resume_unwind},
     sync::{Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
     time::Duration,
 };
 
-use futures::future::join_all;
+use futures::{FutureExt, future::join_all};
 use tokio::{runtime, sync::watch};
 
 use crate::{
@@ -200,11 +201,15 @@ impl<K: Send + 'static> NamespacedReflector<K> {
     ///
     /// # Panics
     ///
-    /// If a task has panicked, with that panic.
+    /// If a task has panicked, with the first such panic, when all have ended.
     pub async fn stop(self) -> Cache<K> {
         let Set { members, leaving, .. } = self.set.into_inner().unwrap_or_else(PoisonError::into_inner);
         let members = members.into_values().map(|member| member.handle);
-        join_all(members.chain(leaving.into_iter().map(|(_, handle)| handle)).map(Handle::stop)).await;
+        let handles = members.chain(leaving.into_iter().map(|(_, handle)| handle));
+        let ends = handles.map(|handle| AssertUnwindSafe(handle.stop()).catch_unwind());
+        if let Some(Err(payload)) = join_all(ends).await.into_iter().find(Result::is_err) {
+            resume_unwind(payload);
+        }
         self.cache
     }
 }

@@ -11,4 +11,5 @@ mod lifecycle;
 mod panics;
 mod removal;
 mod resync;
+mod review;
 mod slow;

@@ -119,10 +119,7 @@ fn set(fault: Fault, name: &str, value: Option<&str>) -> Result<Fault, FaultSynt
             let (name, value) = header(text).ok_or_else(wrong)?;
             fault.header(name, value)
         }
-        "pretty" => fault.body(ErrorBody::PrettyStatus),
-        "text" => fault.body(ErrorBody::Text(text.to_owned())),
-        "html" => fault.body(ErrorBody::Html(text.to_owned())),
-        "empty" => fault.body(ErrorBody::Empty),
+        "pretty" | "text" | "html" | "empty" => fault.body(error_body(name, text)),
         "delay" => fault.delay(time()?),
         "end" => fault.interrupt(at(Point::Events(0))?, Interruption::End),
         "cut" => fault.interrupt(at(Point::Head)?, Interruption::Close),
@@ -156,6 +153,16 @@ fn set(fault: Fault, name: &str, value: Option<&str>) -> Result<Fault, FaultSynt
         },
         _ => return Err(FaultSyntaxError::Setting(name.to_owned())),
     })
+}
+
+/// The body of a refusal.
+fn error_body(name: &str, text: &str) -> ErrorBody {
+    match name {
+        "text" => ErrorBody::Text(text.to_owned()),
+        "html" => ErrorBody::Html(text.to_owned()),
+        "empty" => ErrorBody::Empty,
+        _ => ErrorBody::PrettyStatus,
+    }
 }
 
 /// The effects that take no value.

@@ -237,7 +237,10 @@ impl InformerFactory {
             loop {
                 join_all(informers.iter().map(|informer| informer.settled())).await;
                 // Handlers may have come while others were waited for.
-                if laggards().iter().all(|laggard| matches!(laggard.cause, Cause::Stopped(_))) {
+                if laggards()
+                    .iter()
+                    .all(|laggard| matches!(laggard.cause, Cause::Stopped(_) | Cause::HandlerFailed { .. }))
+                {
                     return;
                 }
                 tokio::task::yield_now().await;

@@ -227,7 +227,12 @@ pub(super) struct Roster {
 struct Entries {
     by_id: BTreeMap<u64, Registration>,
     names: HashSet<Arc<str>>,
+    /// Those that failed before they were in sync, until one of the same name comes.
+    failed: BTreeMap<Arc<str>, HandlerState>,
 }
+
+/// So many handlers that failed are remembered.
+const FAILED_MAX: usize = 64;
 
 impl Roster {
     pub(super) fn new() -> Self {
@@ -262,6 +267,7 @@ impl Roster {
                 lag: Box::new(lag),
             }),
         };
+        entries.failed.remove(&name);
         entries.names.insert(name);
         entries.by_id.insert(id.handler, registration.clone());
         Member { roster: Arc::clone(self), registration, end: HandlerState::Stopped }
@@ -270,6 +276,11 @@ impl Roster {
     /// All running handlers, the oldest first.
     pub(super) fn all(&self) -> Vec<Registration> {
         self.entries().by_id.values().cloned().collect()
+    }
+
+    /// A handler that failed before it was in sync, and how.
+    pub(super) fn failed(&self) -> Option<(Arc<str>, HandlerState)> {
+        self.entries().failed.first_key_value().map(|(name, state)| (Arc::clone(name), state.clone()))
     }
 
     pub(super) fn stop_all(&self) {
@@ -298,6 +309,10 @@ impl Drop for Member {
         let removed = {
             let mut entries = self.roster.entries();
             entries.names.remove(&self.registration.inner.name);
+            let failed = matches!(self.end, HandlerState::Panicked(_) | HandlerState::Lagged);
+            if failed && !self.registration.is_synced() && entries.failed.len() < FAILED_MAX {
+                entries.failed.insert(Arc::clone(&self.registration.inner.name), self.end.clone());
+            }
             entries.by_id.remove(&self.registration.inner.id.handler)
         };
         drop(removed);

@@ -18,7 +18,7 @@ use tracing::{Instrument, info};
 use super::{
     handler::EventHandler,
     options::{HandlerOptions, Resync},
-    registration::{InsideHandler, Registration, Roster, inside_informer},
+    registration::{HandlerState, InsideHandler, Registration, Roster, inside_informer},
     task::{Meters, Task, every},
 };
 use crate::{
@@ -383,6 +383,10 @@ impl<K: Send + 'static> SharedInformer<K> {
         let end = end.boxed().shared();
         *stage = Stage::Ending(end.clone());
         end
+    }
+
+    pub(super) fn failed_handler(&self) -> Option<(Arc<str>, HandlerState)> {
+        self.roster.failed()
     }
 
     /// Whether it has been stopped, or its reflector has ended by itself.

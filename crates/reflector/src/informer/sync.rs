@@ -68,6 +68,13 @@ pub enum Cause {
         /// How far behind it is.
         lag: Lag,
     },
+    /// The copy is complete, but a handler ended before it had processed it all. One of the same name cures that.
+    HandlerFailed {
+        /// Which one.
+        name: Arc<str>,
+        /// How it ended.
+        state: HandlerState,
+    },
 }
 
 impl fmt::Display for Cause {
@@ -79,6 +86,10 @@ impl fmt::Display for Cause {
             Self::Blocked(report) => write!(f, "blocked: {report}"),
             Self::Failing(report) => write!(f, "failing: {report}"),
             Self::Busy(phase) => write!(f, "{phase}"),
+            Self::HandlerFailed { name, state: HandlerState::Panicked(message) } => {
+                write!(f, "handler {name} panicked: {message}")
+            }
+            Self::HandlerFailed { name, .. } => write!(f, "handler {name} was too slow, and has ended"),
             Self::Handler { name, lag } => {
                 write!(f, "handler {name} is busy, and up to {} more events wait", lag.present + lag.waiting)
             }
@@ -100,7 +111,8 @@ impl<K: Send + 'static> SharedInformer<K> {
     pub(super) fn lag_cause(&self) -> Option<Cause> {
         let status = self.status();
         if status.synced {
-            return self.handlers().iter().find_map(unsynced);
+            let failed = || self.failed_handler().map(|(name, state)| Cause::HandlerFailed { name, state });
+            return self.handlers().iter().find_map(unsynced).or_else(failed);
         }
         let last = status.last_error.map(Box::new);
         Some(match (status.phase, status.blocked, last) {

@@ -90,3 +90,22 @@ async fn a_resync_interval_of_zero_is_never() {
     assert!(seen.rest().is_empty());
     factory.shutdown().await.unwrap();
 }
+
+/// Symptom: all was in sync, said the factory, where a handler had died over the first object.
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_died_before_it_was_in_sync_is_a_laggard() {
+    let factory = InformerFactory::new();
+    let (a, mut server) = builder("a");
+    let a = factory.informer(a).unwrap();
+    let options = || HandlerOptions::new().name("fragile").on_panic(OnPanic::Stop);
+    let died = a.add_handler_with(from_fn(|_: Event<Json>| panic!("boom")), options()).unwrap();
+    factory.start().unwrap();
+    let _stream = server.sync(&[object("x", "u", "5")], "5").await;
+    died.removed().await.unwrap();
+    let laggards = factory.wait_for_sync(Duration::from_secs(60)).await.unwrap_err();
+    assert!(laggards.to_string().contains("handler fragile panicked: boom"), "{laggards}");
+    // One that takes its place cures that.
+    a.add_handler_with(Callbacks::new(), options()).unwrap();
+    factory.wait_for_sync(Duration::from_secs(60)).await.unwrap();
+    factory.shutdown().await.unwrap();
+}

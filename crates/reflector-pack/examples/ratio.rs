@@ -3,11 +3,12 @@
 //! `cargo run --release -p reflector-pack --example ratio -- FILE` where each line of the file is one byte string, or
 //! each frame (four bytes of length, most significant first) of a file whose name ends in `.pbseq`.
 
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "an example")]
+
 use std::{env, fs, time::Instant};
 
 use reflector_pack::{Options, Packer};
 
-#[allow(clippy::print_stdout, reason = "an example")]
 fn main() {
     let file = env::args().nth(1).expect("the name of a file");
     let text = fs::read(&file).expect("a file");

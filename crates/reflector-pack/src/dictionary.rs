@@ -63,15 +63,38 @@ impl Compressor {
     }
 }
 
-/// Makes a dictionary of at most `size` bytes from samples; `None` if there is too little to learn from.
-pub(crate) fn learn<S: AsRef<[u8]>>(samples: &[S], size: usize, level: i32) -> Option<Compressor> {
-    let lengths: Vec<usize> = samples.iter().map(|sample| sample.as_ref().len()).collect();
-    let mut all = Vec::with_capacity(lengths.iter().sum());
-    samples.iter().for_each(|sample| all.extend_from_slice(sample.as_ref()));
+/// Makes a dictionary of at most `size` bytes from samples, and tells how well it packs: packed bytes per original byte.
+/// `None` if there is too little to learn from.
+pub(crate) fn learn<S: AsRef<[u8]>>(samples: &[S], size: usize, level: i32) -> Option<(Compressor, f64)> {
+    // Some are left out, to see how well the dictionary does with what it has not seen.
+    let (mut all, mut lengths, mut unseen) = (Vec::new(), Vec::new(), Vec::new());
+    for (i, sample) in samples.iter().map(AsRef::as_ref).enumerate() {
+        if i % UNSEEN == UNSEEN - 1 {
+            unseen.push(sample);
+        } else {
+            all.extend_from_slice(sample);
+            lengths.push(sample.len());
+        }
+    }
     // A dictionary larger than a tenth of its samples has learned them by heart.
     let mut content = Vec::with_capacity(size.min(all.len() / 10));
     zstd_safe::train_from_buffer(&mut content, &all, &lengths).ok()?;
     drop(all);
     let dictionary = Arc::new(Dictionary { prepared: DDict::try_create(&content)? });
-    Some(Compressor { prepared: CDict::try_create(&content, level)?, dictionary })
+    let compressor = Compressor { prepared: CDict::try_create(&content, level)?, dictionary };
+    let mut context = CCtx::try_create()?;
+    let packed =
+        |bytes: &[u8]| compressor.packed(bytes, &mut context).map_or(bytes.len(), |p| p.packed_len());
+    let original: usize = unseen.iter().map(|bytes| bytes.len()).sum();
+    let packed: usize = unseen.into_iter().map(packed).sum();
+    Some((compressor, ratio(packed, original)))
+}
+
+/// One in so many samples is left out.
+const UNSEEN: usize = 8;
+
+/// Packed bytes per original byte; 1 where there are none.
+#[allow(clippy::cast_precision_loss, reason = "a ratio needs no more than 52 bits")]
+pub(crate) fn ratio(packed: usize, original: usize) -> f64 {
+    if original == 0 { 1.0 } else { packed as f64 / original as f64 }
 }

@@ -9,7 +9,7 @@ use zstd_safe::CCtx;
 
 use crate::{
     Packed,
-    dictionary::{Compressor, learn},
+    dictionary::{Compressor, learn, ratio},
     samples::Samples,
 };
 
@@ -54,8 +54,8 @@ pub struct Packer {
 #[derive(Default)]
 struct State {
     current: Option<Arc<Compressor>>,
-    /// How well the best window was packed; what later ones are held against.
-    best: Option<f64>,
+    /// How well it packed what it had not seen when it was learned; what is packed later is held against this.
+    expected: f64,
     window: Window,
     /// How much was packed with it, in bytes of the packed form.
     packed: u64,
@@ -71,16 +71,12 @@ const WINDOW: u32 = 512;
 /// bounded part of the whole, however often the collection changes.
 const WORTH: u64 = 8;
 
-/// After each learning, this much more counts as well packed, so that a collection that has become harder to pack is not
-/// learned anew for ever.
-const LENIENCY: f64 = 1.25;
-
 /// Packed bytes per original byte, over [`WINDOW`] byte strings.
 #[derive(Default)]
 struct Window {
     count: u32,
-    original: u64,
-    packed: u64,
+    original: usize,
+    packed: usize,
 }
 
 impl Packer {
@@ -111,13 +107,11 @@ impl Packer {
     /// Learns a dictionary from samples, for what is packed from now on. Takes some ten milliseconds per megabyte of
     /// samples. With too little to learn from (a few dozen byte strings, or a few kilobytes) nothing changes.
     pub fn learn<S: AsRef<[u8]>>(&self, samples: &[S]) {
-        let Some(compressor) = learn(samples, self.options.dictionary_bytes, self.options.level) else {
-            return;
-        };
+        let Options { dictionary_bytes, level, .. } = self.options;
+        let Some((compressor, expected)) = learn(samples, dictionary_bytes, level) else { return };
         let mut state = self.state();
         state.learned += 1;
-        state.best = state.best.map(|best| best * LENIENCY);
-        (state.window, state.packed) = (Window::default(), 0);
+        (state.expected, state.window, state.packed) = (expected, Window::default(), 0);
         // They would keep the old dictionary.
         let mut context = self.contexts().pop().or_else(CCtx::try_create);
         state.samples.repack(|bytes| context.as_mut().and_then(|c| compressor.packed(bytes, c)));
@@ -148,9 +142,9 @@ impl Packer {
     /// How much memory the packer itself takes, in bytes, its present dictionary included.
     #[must_use]
     pub fn memory(&self) -> usize {
-        let contexts: usize = self.contexts().iter().map(|context| context.sizeof()).sum();
+        let contexts: usize = self.contexts().iter().map(CCtx::sizeof).sum();
         let state = self.state();
-        let current = state.current.as_ref().map_or(0, |current| current.memory());
+        let current = state.current.as_ref().map_or(0, |current| Compressor::memory(current));
         contexts + current + state.samples.memory()
     }
 
@@ -175,10 +169,7 @@ impl State {
         }
         if let Some(ratio) = self.window.add(bytes.len(), packed.packed_len()) {
             let limit = f64::from(options.relearn_at_percent) / 100.0;
-            let best = *self.best.get_or_insert(ratio);
-            let worn = ratio > best * limit;
-            self.best = Some(best.min(ratio));
-            if worn && self.packed > WORTH * current.dictionary.memory() as u64 {
+            if ratio > self.expected * limit && self.packed > WORTH * current.dictionary.memory() as u64 {
                 self.samples.gather();
             }
         }
@@ -188,17 +179,14 @@ impl State {
 
 impl Window {
     /// The ratio, at the end of a window.
-    #[allow(clippy::cast_precision_loss, reason = "a ratio needs no more than 52 bits")]
     fn add(&mut self, original: usize, packed: usize) -> Option<f64> {
         self.count += 1;
-        self.original += original as u64;
-        self.packed += packed as u64;
-        if self.count < WINDOW || self.original == 0 {
-            return None;
-        }
-        let ratio = self.packed as f64 / self.original as f64;
-        *self = Self::default();
-        Some(ratio)
+        self.original = self.original.saturating_add(original);
+        self.packed = self.packed.saturating_add(packed);
+        (self.count >= WINDOW).then(|| {
+            let Self { original, packed, .. } = std::mem::take(self);
+            ratio(packed, original)
+        })
     }
 }
 

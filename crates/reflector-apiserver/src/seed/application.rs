@@ -136,9 +136,13 @@ impl Application {
             ("prometheus.io/scrape", "true".to_owned()),
         ];
         let count = 1 + usize::from(rng.u8(..10) < 8) + usize::from(rng.u8(..10) < 2);
-        let containers = (0..count)
-            .map(|n| {
-                let name = if n == 0 { "server" } else { SIDECARS[(n + rng.usize(..2)) % SIDECARS.len()] };
+        let mut names = SIDECARS;
+        rng.shuffle(&mut names);
+        let containers = std::iter::once("server")
+            .chain(names)
+            .take(count)
+            .enumerate()
+            .map(|(n, name)| {
                 let mut env = ENV.to_vec();
                 rng.shuffle(&mut env);
                 env.truncate(rng.usize(3..8));
@@ -216,9 +220,9 @@ impl Application {
         let containers = join(self.containers.iter().map(Container::spec));
         let restart = if self.owner == Owner::Job { "OnFailure" } else { "Always" };
         format!(
-            r#"{{"volumes":[{{"name":"config","configMap":{{"name":"{0}-config","defaultMode":420}}}},{{"name":"kube-api-access-{1}","projected":{{"sources":[{{"serviceAccountToken":{{"expirationSeconds":3607,"path":"token"}}}},{{"configMap":{{"name":"kube-root-ca.crt","items":[{{"key":"ca.crt","path":"ca.crt"}}]}}}},{{"downwardAPI":{{"items":[{{"path":"namespace","fieldRef":{{"apiVersion":"v1","fieldPath":"metadata.namespace"}}}}]}}}}],"defaultMode":420}}}}],"containers":[{containers}],"restartPolicy":"{restart}","terminationGracePeriodSeconds":30,"dnsPolicy":"ClusterFirst","serviceAccountName":"{2}","serviceAccount":"{2}","nodeName":"{3}","securityContext":{{"runAsUser":1000,"fsGroup":1000}},"schedulerName":"default-scheduler","tolerations":[{{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute","tolerationSeconds":300}},{{"key":"node.kubernetes.io/unreachable","operator":"Exists","effect":"NoExecute","tolerationSeconds":300}}],"priority":0,"enableServiceLinks":true,"preemptionPolicy":"PreemptLowerPriority"}}"#,
+            r#"{{"volumes":[{{"name":"config","configMap":{{"name":"{0}-config","defaultMode":420}}}},{{"name":"{1}","projected":{{"sources":[{{"serviceAccountToken":{{"expirationSeconds":3607,"path":"token"}}}},{{"configMap":{{"name":"kube-root-ca.crt","items":[{{"key":"ca.crt","path":"ca.crt"}}]}}}},{{"downwardAPI":{{"items":[{{"path":"namespace","fieldRef":{{"apiVersion":"v1","fieldPath":"metadata.namespace"}}}}]}}}}],"defaultMode":420}}}}],"containers":[{containers}],"restartPolicy":"{restart}","terminationGracePeriodSeconds":30,"dnsPolicy":"ClusterFirst","serviceAccountName":"{2}","serviceAccount":"{2}","nodeName":"{3}","securityContext":{{"runAsUser":1000,"fsGroup":1000}},"schedulerName":"default-scheduler","tolerations":[{{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute","tolerationSeconds":300}},{{"key":"node.kubernetes.io/unreachable","operator":"Exists","effect":"NoExecute","tolerationSeconds":300}}],"priority":0,"enableServiceLinks":true,"preemptionPolicy":"PreemptLowerPriority"}}"#,
             self.name,
-            &self.revision[..5],
+            mark::TOKEN,
             self.service_account,
             mark::NODE,
         )
@@ -279,6 +283,7 @@ impl Application {
 impl Container {
     fn spec(&self) -> String {
         let Self { name, image, port, .. } = self;
+        let token = mark::TOKEN;
         let env = self
             .env
             .iter()
@@ -294,7 +299,7 @@ impl Container {
             String::new()
         };
         format!(
-            r#"{{"name":"{name}","image":"{image}","command":["/usr/bin/{name}"],"args":["--listen=:{port}","--log-level=info","--config=/etc/{name}/config.yaml"],"ports":[{{"name":"http","containerPort":{port},"protocol":"TCP"}},{{"name":"metrics","containerPort":9090,"protocol":"TCP"}}],"env":[{{"name":"POD_NAME","valueFrom":{{"fieldRef":{{"apiVersion":"v1","fieldPath":"metadata.name"}}}}}},{}],"resources":{{"limits":{{"cpu":"1","memory":"512Mi"}},"requests":{{"cpu":"100m","memory":"128Mi"}}}},"volumeMounts":[{{"name":"config","mountPath":"/etc/{name}"}},{{"name":"kube-api-access","readOnly":true,"mountPath":"/var/run/secrets/kubernetes.io/serviceaccount"}}]{probes},"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File","imagePullPolicy":"IfNotPresent","securityContext":{{"runAsNonRoot":true,"readOnlyRootFilesystem":true}}}}"#,
+            r#"{{"name":"{name}","image":"{image}","command":["/usr/bin/{name}"],"args":["--listen=:{port}","--log-level=info","--config=/etc/{name}/config.yaml"],"ports":[{{"name":"http","containerPort":{port},"protocol":"TCP"}},{{"name":"metrics","containerPort":9090,"protocol":"TCP"}}],"env":[{{"name":"POD_NAME","valueFrom":{{"fieldRef":{{"apiVersion":"v1","fieldPath":"metadata.name"}}}}}},{}],"resources":{{"limits":{{"cpu":"1","memory":"512Mi"}},"requests":{{"cpu":"100m","memory":"128Mi"}}}},"volumeMounts":[{{"name":"config","mountPath":"/etc/{name}"}},{{"name":"{token}","readOnly":true,"mountPath":"/var/run/secrets/kubernetes.io/serviceaccount"}}]{probes},"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File","imagePullPolicy":"IfNotPresent","securityContext":{{"runAsNonRoot":true,"readOnlyRootFilesystem":true}}}}"#,
             join(env)
         )
     }
@@ -343,7 +348,7 @@ fn join(parts: impl IntoIterator<Item = String>) -> String {
     parts.into_iter().collect::<Vec<_>>().join(",")
 }
 
-fn suffix(letters: usize, rng: &mut fastrand::Rng) -> String {
+pub(super) fn suffix(letters: usize, rng: &mut fastrand::Rng) -> String {
     (0..letters).map(|_| char::from(SUFFIX[rng.usize(..SUFFIX.len())])).collect()
 }
 

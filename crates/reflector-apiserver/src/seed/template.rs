@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
+use super::application::suffix;
+
 /// Something that differs from pod to pod. In the text of a template it stands between two `\u{1}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gap {
@@ -17,6 +19,8 @@ enum Gap {
     /// 64 hexadecimal digits.
     Digest,
     Restarts,
+    /// The name of the volume with the pod's own token.
+    Token,
     Ready,
     ReadyWord,
 }
@@ -32,6 +36,7 @@ pub(super) mod mark {
     pub(in crate::seed) const POD_IP: &str = "\u{1}p\u{1}";
     pub(in crate::seed) const DIGEST: &str = "\u{1}d\u{1}";
     pub(in crate::seed) const RESTARTS: &str = "\u{1}r\u{1}";
+    pub(in crate::seed) const TOKEN: &str = "\u{1}t\u{1}";
     pub(in crate::seed) const READY: &str = "\u{1}y\u{1}";
     pub(in crate::seed) const READY_WORD: &str = "\u{1}Y\u{1}";
 }
@@ -48,6 +53,7 @@ impl Gap {
             "p" => Self::PodIp,
             "d" => Self::Digest,
             "r" => Self::Restarts,
+            "t" => Self::Token,
             "y" => Self::Ready,
             "Y" => Self::ReadyWord,
             _ => return None,
@@ -84,6 +90,7 @@ impl Template {
         let ordinal = filler.ordinal;
         let pod_ip = format!("10.{}.{}.{}", 1 + ordinal / 62_500, ordinal / 250 % 250, 1 + ordinal % 250);
         let ready = filler.rng.u8(..) >= 8;
+        let token = format!("kube-api-access-{}", suffix(5, filler.rng));
         let mut out = String::with_capacity(self.length);
         for (text, gap) in &self.parts {
             out.push_str(text);
@@ -102,6 +109,7 @@ impl Template {
                     // Writing to a string cannot fail.
                     let _ = write!(out, "{restarts}");
                 }
+                Some(Gap::Token) => out.push_str(&token),
                 Some(Gap::Ready) => out.push_str(if ready { "true" } else { "false" }),
                 Some(Gap::ReadyWord) => out.push_str(if ready { "True" } else { "False" }),
             }

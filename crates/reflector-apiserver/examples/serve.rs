@@ -66,10 +66,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let server = builder.start().await?;
     let begin = time::Instant::now();
     server.with_core(|core| {
-        for object in cluster.objects() {
-            core.create(object.resource, serde_json::from_str(&object.json)?)?;
-        }
-        Ok::<(), Box<dyn Error>>(())
+        core.load("namespaces", cluster.namespaces().map(|object| object.json))?;
+        core.load("nodes", cluster.nodes().map(|object| object.json))?;
+        core.load("pods", cluster.pods().map(|object| object.json))
     })?;
     println!("{} with {} pods, made in {:?}", server.url(), arguments.pods, begin.elapsed());
     if let Some(path) = arguments.kubeconfig {

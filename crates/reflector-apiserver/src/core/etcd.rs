@@ -5,13 +5,15 @@
 //! read from one `Etcd`.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     sync::Arc,
 };
 
+use bytes::Bytes;
 use imbl::OrdMap;
+use reflector_pack::{Options, Packer};
 
-use super::object::Object;
+use super::object::{Labels, Object};
 
 /// The objects of one resource by storage key; a clone shares everything and costs nothing.
 pub(super) type Objects = OrdMap<Arc<str>, Arc<Object>>;
@@ -31,6 +33,39 @@ pub(super) struct Space {
     log: VecDeque<Change>,
     /// The revision of the newest change that the log has dropped.
     dropped: u64,
+    /// What a loaded resource is kept with.
+    shelf: Option<Shelf>,
+}
+
+/// What the objects of a large collection have in common.
+#[derive(Debug)]
+struct Shelf {
+    packer: Packer,
+    /// The first bodies, for the packer to learn from.
+    samples: Vec<Bytes>,
+    labels: HashSet<Labels>,
+}
+
+impl Shelf {
+    fn new() -> Self {
+        let mut options = Options::default();
+        options.level = PACK_LEVEL;
+        options.dictionary_bytes = DICTIONARY_BYTES;
+        options.relearn_at_percent = RELEARN_AT_PERCENT;
+        Self { packer: Packer::new(options), samples: Vec::new(), labels: HashSet::new() }
+    }
+
+    /// Packs, once there is something to pack with.
+    fn keep(&mut self, object: Object) -> Object {
+        if self.packer.has_learned() {
+            return object.packed(&self.packer);
+        }
+        self.samples.push(object.body());
+        if self.samples.len() == self.packer.options().samples {
+            self.packer.learn(&std::mem::take(&mut self.samples));
+        }
+        object
+    }
 }
 
 /// The state asked for cannot be rebuilt any more.
@@ -47,6 +82,12 @@ pub(super) struct Etcd {
     /// States rebuilt lately: the pages of one list all read the same one.
     rebuilt: VecDeque<(Arc<str>, u64, Objects)>,
 }
+
+/// A few dozen applications have a dozen kilobytes each that are theirs alone.
+const PACK_LEVEL: i32 = 1;
+const DICTIONARY_BYTES: usize = 256 << 10;
+/// Learning takes as long as some ten thousand writes, all under one lock.
+const RELEARN_AT_PERCENT: u32 = 300;
 
 /// How many rebuilt states are kept at hand.
 const REBUILT_MAX: usize = 8;
@@ -105,6 +146,9 @@ impl Space {
 }
 
 impl Etcd {
+    /// How many sets of labels are remembered for sharing.
+    pub(super) const LABELS_MAX: usize = 4_096;
+
     pub(super) fn new(revision: u64, history: usize) -> Self {
         Self {
             revision,
@@ -139,12 +183,38 @@ impl Etcd {
     /// Stores what `make` builds for the next revision.
     pub(super) fn put(&mut self, storage: &Arc<str>, make: impl FnOnce(u64) -> Object) -> Arc<Object> {
         self.revision += 1;
-        let new = Arc::new(make(self.revision));
+        let new = make(self.revision);
         let space = self.spaces.entry(storage.clone()).or_default();
+        let new = Arc::new(match &mut space.shelf {
+            Some(shelf) => shelf.keep(new),
+            None => new,
+        });
         let old = space.objects.insert(new.key().clone(), new.clone());
         let change = Change { revision: self.revision, old, new: Some(new.clone()) };
         record(space, change, self.history);
         new
+    }
+
+    /// Stores a new object past the log; [`Etcd::begin_history`] must follow. `make` may share labels with those before.
+    pub(super) fn load(
+        &mut self,
+        storage: &Arc<str>,
+        make: impl FnOnce(u64, &mut HashSet<Labels>) -> Object,
+    ) {
+        self.revision += 1;
+        let space = self.spaces.entry(storage.clone()).or_default();
+        let shelf = space.shelf.get_or_insert_with(Shelf::new);
+        let object = make(self.revision, &mut shelf.labels);
+        let object = shelf.keep(object);
+        space.objects.insert(object.key().clone(), Arc::new(object));
+    }
+
+    /// Forgets how the present state came to be.
+    pub(super) fn begin_history(&mut self, storage: &Arc<str>) {
+        let space = self.spaces.entry(storage.clone()).or_default();
+        space.log.clear();
+        space.dropped = self.revision;
+        self.rebuilt.retain(|(rebuilt, ..)| rebuilt != storage);
     }
 
     /// Deletes; returns the revision of the deletion.

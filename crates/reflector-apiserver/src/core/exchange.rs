@@ -251,7 +251,7 @@ impl Core {
             return super::scale::reply(resource, object, read.media.pretty);
         }
         let view = self.view(read, false)?;
-        let mut out = Vec::with_capacity(object.body().len() + 64);
+        let mut out = Vec::with_capacity(object.body_len() + 64);
         view.write_object(&mut out, object, None, true);
         Ok(Reply { head: Some(head(200, JSON, Some(resource))), body: finish(out, view.pretty) })
     }

@@ -36,6 +36,7 @@ mod fields;
 mod handler;
 mod json;
 mod list;
+mod load;
 mod names;
 mod object;
 mod operator;

@@ -3,12 +3,13 @@
 use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
+use reflector_pack::{Packed, Packer};
 use serde_json::Value;
 
 use super::{json, registry::Resource};
 
 /// The members of ObjectMeta in the order of the Go struct.
-const METADATA_ORDER: [&str; 15] = [
+pub(super) const METADATA_ORDER: [&str; 15] = [
     "name",
     "generateName",
     "namespace",
@@ -33,11 +34,33 @@ pub(super) struct Object {
     name_at: usize,
     uid: Box<str>,
     revision: u64,
-    labels: Box<[(Box<str>, Box<str>)]>,
+    labels: Labels,
     fields: Box<[Box<str>]>,
-    body: Bytes,
+    body: Stored,
     metadata: Range<u32>,
     version: Range<u32>,
+}
+
+/// Sorted by key. The pods of one application have the same ones, and share them where they were loaded together.
+pub(super) type Labels = Arc<[(Box<str>, Box<str>)]>;
+
+/// The bytes of one object.
+#[derive(Debug, Clone)]
+enum Stored {
+    Plain(Bytes),
+    /// Of a large collection.
+    Packed(Packed),
+}
+
+/// What an [`Object`] is made of.
+pub(super) struct Parts<'a> {
+    pub(super) namespace: &'a str,
+    pub(super) name: &'a str,
+    pub(super) uid: &'a str,
+    pub(super) revision: u64,
+    pub(super) labels: Labels,
+    pub(super) fields: Box<[Box<str>]>,
+    pub(super) body: Body,
 }
 
 /// The storage key: namespace and name in one string, so that byte order is the order of lists.
@@ -55,8 +78,6 @@ impl Object {
         let metadata = value.get("metadata").and_then(Value::as_object).unwrap_or(&empty);
         let text = |name: &str| metadata.get(name).and_then(Value::as_str).unwrap_or_default();
         let namespace = if resource.namespaced { text("namespace") } else { "" };
-        let key = storage_key(namespace, text("name"));
-        let name_at = if namespace.is_empty() { 0 } else { namespace.len() + 1 };
         let mut body = Body::default();
         if resource.custom {
             body.custom(resource, value, metadata, revision);
@@ -70,17 +91,38 @@ impl Object {
             .map(|(k, v)| (k.as_str().into(), v.as_str().unwrap_or_default().into()))
             .collect();
         labels.sort();
-        Self {
-            key,
-            name_at,
-            uid: text("uid").into(),
+        Self::new(Parts {
+            namespace,
+            name: text("name"),
+            uid: text("uid"),
             revision,
             labels: labels.into(),
             fields: resource.field_values(value),
+            body,
+        })
+    }
+
+    pub(super) fn new(parts: Parts<'_>) -> Self {
+        let Parts { namespace, name, uid, revision, labels, fields, body } = parts;
+        Self {
+            key: storage_key(namespace, name),
+            name_at: if namespace.is_empty() { 0 } else { namespace.len() + 1 },
+            uid: uid.into(),
+            revision,
+            labels,
+            fields,
             // Without the slack of a growing Vec, which would be kept for as long as the object.
-            body: body.out.into_boxed_slice().into(),
+            body: Stored::Plain(body.out.into_boxed_slice().into()),
             metadata: body.metadata,
             version: body.version,
+        }
+    }
+
+    /// The same object in less memory.
+    pub(super) fn packed(self, packer: &Packer) -> Self {
+        match &self.body {
+            Stored::Plain(bytes) => Self { body: Stored::Packed(packer.pack(bytes)), ..self },
+            Stored::Packed(_) => self,
         }
     }
 
@@ -113,29 +155,44 @@ impl Object {
         self.fields.get(index).map(|f| &**f)
     }
 
-    /// The serialized object as stored.
-    pub(super) fn body(&self) -> &Bytes {
-        &self.body
+    /// The serialized object as stored, unpacked if need be.
+    pub(super) fn body(&self) -> Bytes {
+        match &self.body {
+            Stored::Plain(bytes) => bytes.clone(),
+            // What was packed can be unpacked; the empty object is better than a panic if it ever could not.
+            Stored::Packed(packed) => packed.unpack().map_or(Bytes::from_static(b"{}"), Bytes::from),
+        }
+    }
+
+    /// How long [`Object::body`] is.
+    pub(super) fn body_len(&self) -> usize {
+        match &self.body {
+            Stored::Plain(bytes) => bytes.len(),
+            Stored::Packed(packed) => packed.len(),
+        }
     }
 
     /// Appends the stored bytes, with another resourceVersion if `revision` says so.
     pub(super) fn write(&self, out: &mut Vec<u8>, revision: Option<u64>) {
-        self.write_range(out, 0, self.body.len(), revision);
+        let body = self.body();
+        self.write_range(out, &body, 0..body.len(), revision);
     }
 
     /// Appends the bytes of `metadata` alone.
     pub(super) fn write_metadata(&self, out: &mut Vec<u8>, revision: Option<u64>) {
-        self.write_range(out, self.metadata.start as usize, self.metadata.end as usize, revision);
+        let range = self.metadata.start as usize..self.metadata.end as usize;
+        self.write_range(out, &self.body(), range, revision);
     }
 
-    fn write_range(&self, out: &mut Vec<u8>, start: usize, end: usize, revision: Option<u64>) {
+    fn write_range(&self, out: &mut Vec<u8>, body: &[u8], range: Range<usize>, revision: Option<u64>) {
+        let mut copy = |range| out.extend_from_slice(body.get(range).unwrap_or_default());
         match revision {
             Some(revision) if revision != self.revision => {
-                out.extend_from_slice(&self.body[start..self.version.start as usize]);
+                copy(range.start..self.version.start as usize);
                 out.extend_from_slice(revision.to_string().as_bytes());
-                out.extend_from_slice(&self.body[self.version.end as usize..end]);
+                out.extend_from_slice(body.get(self.version.end as usize..range.end).unwrap_or_default());
             }
-            _ => out.extend_from_slice(&self.body[start..end]),
+            _ => copy(range),
         }
     }
 
@@ -145,7 +202,7 @@ impl Object {
         value.insert("kind".into(), resource.kind.clone().into());
         value.insert("apiVersion".into(), resource.api_version().into());
         // What `encode` wrote always parses; an empty object is better than a panic if it ever did not.
-        let stored: json::Object = serde_json::from_slice(&self.body).unwrap_or_default();
+        let stored: json::Object = serde_json::from_slice(&self.body()).unwrap_or_default();
         value.extend(stored.into_iter().filter(|(k, _)| k != "kind" && k != "apiVersion"));
         value
     }
@@ -153,10 +210,10 @@ impl Object {
 
 /// The bytes under construction, and where metadata and resourceVersion come to lie in them.
 #[derive(Default)]
-struct Body {
-    out: Vec<u8>,
-    metadata: Range<u32>,
-    version: Range<u32>,
+pub(super) struct Body {
+    pub(super) out: Vec<u8>,
+    pub(super) metadata: Range<u32>,
+    pub(super) version: Range<u32>,
 }
 
 impl Body {
@@ -227,12 +284,7 @@ impl Body {
             if name == "resourceVersion" {
                 // 0 stands for an object that was never stored: a dry run shows no version.
                 if revision > 0 {
-                    self.name(name);
-                    self.out.push(b'"');
-                    let start = self.here();
-                    self.out.extend_from_slice(revision.to_string().as_bytes());
-                    self.version = start..self.here();
-                    self.out.push(b'"');
+                    self.revision(revision);
                 }
                 continue;
             }
@@ -250,8 +302,30 @@ impl Body {
         self.metadata = start..self.here();
     }
 
+    /// Writes a member that is a text.
+    pub(super) fn member(&mut self, name: &str, text: &str) {
+        self.name(name);
+        json::write_str(&mut self.out, text);
+    }
+
+    /// Writes a member whose value is JSON already.
+    pub(super) fn raw(&mut self, name: &str, json: &str) {
+        self.name(name);
+        self.out.extend_from_slice(json.as_bytes());
+    }
+
+    /// Writes resourceVersion, and remembers where.
+    pub(super) fn revision(&mut self, revision: u64) {
+        self.name("resourceVersion");
+        self.out.push(b'"');
+        let start = self.here();
+        self.out.extend_from_slice(revision.to_string().as_bytes());
+        self.version = start..self.here();
+        self.out.push(b'"');
+    }
+
     /// Writes the name of a member, and the comma before it where one is due.
-    fn name(&mut self, name: &str) {
+    pub(super) fn name(&mut self, name: &str) {
         if self.out.last() != Some(&b'{') {
             self.out.push(b',');
         }
@@ -259,7 +333,7 @@ impl Body {
         self.out.push(b':');
     }
 
-    fn here(&self) -> u32 {
+    pub(super) fn here(&self) -> u32 {
         // Request bodies end at 3 MiB, so that objects stay far below 4 GiB.
         u32::try_from(self.out.len()).unwrap_or(u32::MAX)
     }

@@ -63,14 +63,14 @@ impl StoredObject {
             name: object.name().to_owned(),
             uid: object.uid().to_owned(),
             revision: object.revision(),
-            body: object.body().clone(),
+            body: object.body(),
         }
     }
 }
 
 /// Resources are named `pods`, `deployments.apps` or `apps/v1/deployments`.
 impl Core {
-    fn named(&self, resource: &str) -> Result<Arc<Resource>, OperatorError> {
+    pub(super) fn named(&self, resource: &str) -> Result<Arc<Resource>, OperatorError> {
         let found = self.registry.by_name(resource).cloned();
         found.ok_or_else(|| OperatorError::UnknownResource(resource.to_owned()))
     }

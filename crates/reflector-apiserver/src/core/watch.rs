@@ -336,7 +336,7 @@ pub(super) struct Timing {
 
 fn encode_event(view: &View, kind: Kind, object: &Object, revision: Option<u64>, first: bool) -> Bytes {
     let mut out = open_event(kind.text());
-    out.reserve(object.body().len() + 64);
+    out.reserve(object.body_len() + 64);
     view.write_object(&mut out, object, revision, first);
     close_event(out)
 }

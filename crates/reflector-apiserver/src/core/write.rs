@@ -156,7 +156,7 @@ impl Core {
         Ok(())
     }
 
-    fn require_namespace(&mut self, resource: &Resource, namespace: &str) -> Outcome<()> {
+    pub(super) fn require_namespace(&mut self, resource: &Resource, namespace: &str) -> Outcome<()> {
         if !resource.namespaced || self.etcd.get("namespaces", namespace).is_some() {
             return Ok(());
         }

@@ -51,18 +51,26 @@ impl Cluster {
 
     async fn fill(&self) -> Result<(), Error> {
         let made_up = seed::Cluster::new(self.options.clone());
-        let mut objects = made_up.objects();
-        loop {
-            let batch: Vec<Object> = objects.by_ref().take(BATCH).collect();
-            if batch.is_empty() {
-                return Ok(());
+        let objects: [(_, &mut dyn Iterator<Item = Object>); 3] = [
+            ("namespaces", &mut made_up.namespaces()),
+            ("nodes", &mut made_up.nodes()),
+            ("pods", &mut made_up.pods()),
+        ];
+        for (resource, objects) in objects {
+            loop {
+                let batch: Vec<String> = objects.take(BATCH).map(|object| object.json).collect();
+                if batch.is_empty() {
+                    break;
+                }
+                // Names are drawn, so that in a large cluster a few come twice. The first has it.
+                self.server
+                    .with_core(|core| core.load(resource, &batch))
+                    .map_err(|error| Error::failed(format!("cannot make up the cluster: {error}")))?;
+                // It is much work, and a signal may come.
+                tokio::task::yield_now().await;
             }
-            self.server
-                .with_core(|core| batch.iter().try_for_each(|object| create(core, object).map(|_| ())))
-                .map_err(|error| Error::failed(format!("cannot make up the cluster: {error}")))?;
-            // It is much work, and a signal may come.
-            tokio::task::yield_now().await;
         }
+        Ok(())
     }
 
     /// Changes pods at a rate for some time; tells of each change whether the server took it.

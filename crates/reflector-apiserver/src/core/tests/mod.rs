@@ -5,6 +5,7 @@
 mod crud;
 mod definitions;
 mod lists;
+mod load;
 mod recordings;
 mod watches;
 

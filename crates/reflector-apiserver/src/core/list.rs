@@ -273,7 +273,15 @@ impl ListStream {
             metadata.insert("resourceVersion".into(), json!(snapshot.revision.to_string()));
         }
         let (single, selects) = (scope.single().is_some(), scope.selects());
-        let prefix = scope.prefix.len();
+        let prefix = scope.prefix.clone();
+        let page_start = |start: &str| {
+            (view.resource.storage.clone(), snapshot.revision, prefix.clone(), start.to_owned())
+        };
+        // How much there is from the start of this page on, where that is known without counting.
+        let here = match snapshot.start.as_str() {
+            "" if prefix.is_empty() => Some(snapshot.objects.len()),
+            start => server.remembered_page(&page_start(start)),
+        };
         let mut scan = Box::new(Scan::new(snapshot.objects, scope, &snapshot.start));
         let source = if plan.limit == 0 || single {
             Source::Scan(scan)
@@ -287,12 +295,15 @@ impl ListStream {
                 && scan.ahead().next().is_some()
             {
                 let revision = i64::try_from(snapshot.revision).unwrap_or(i64::MAX);
-                let start = format!("{}\0", &last.key()[prefix..]);
+                let start = format!("{}\0", &last.key()[prefix.len()..]);
+                if !selects {
+                    let remaining =
+                        here.map_or_else(|| scan.ahead().count(), |here| here.saturating_sub(page.len()));
+                    server.remember_page(page_start(&start), remaining);
+                    metadata.insert("remainingItemCount".into(), json!(remaining));
+                }
                 let token = Token { revision, start }.encode(snapshot.cached);
                 metadata.insert("continue".into(), json!(token));
-                if !selects {
-                    metadata.insert("remainingItemCount".into(), json!(scan.ahead().count()));
-                }
             }
             Source::Page(page.into_iter())
         };

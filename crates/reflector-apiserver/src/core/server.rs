@@ -4,7 +4,7 @@
 //! follows etcd at once; a simulator can let it lag with [`Cache::follow`].
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, VecDeque},
     sync::Arc,
 };
 
@@ -84,11 +84,26 @@ pub(super) struct Server {
     caches: HashMap<Arc<str>, Cache>,
     /// Custom resources that are gone.
     ended: HashSet<Arc<str>>,
+    /// Where lists in pages go on, and how much there is from there on: counting would cost every page the whole list.
+    pages: VecDeque<(PageStart, usize)>,
 }
+
+/// A resource, the revision of a state of it, the prefix of the keys, and the key that a page begins with.
+pub(super) type PageStart = (Arc<str>, u64, String, String);
+
+/// So many lists can be read at once without counting anew.
+const PAGES_MAX: usize = 64;
 
 impl Server {
     pub(super) fn new(revision: u64) -> Self {
-        Self { life: 0, started: revision, noticed: 0, caches: HashMap::new(), ended: HashSet::new() }
+        Self {
+            life: 0,
+            started: revision,
+            noticed: 0,
+            caches: HashMap::new(),
+            ended: HashSet::new(),
+            pages: VecDeque::new(),
+        }
     }
 
     /// The cache of a resource, up to date.
@@ -99,6 +114,18 @@ impl Server {
         });
         cache.follow(etcd, storage, etcd.revision());
         cache
+    }
+
+    /// How many objects there are from the start of a page on, if that is remembered.
+    pub(super) fn remembered_page(&self, page: &PageStart) -> Option<usize> {
+        self.pages.iter().rev().find(|(start, _)| start == page).map(|(_, count)| *count)
+    }
+
+    pub(super) fn remember_page(&mut self, page: PageStart, count: usize) {
+        if self.pages.len() == PAGES_MAX {
+            self.pages.pop_front();
+        }
+        self.pages.push_back((page, count));
     }
 
     /// Starts the cache of a resource that appears while the server runs.
@@ -138,5 +165,7 @@ impl Server {
         self.noticed = etcd.compacted();
         self.caches.clear();
         self.ended.clear();
+        // Revisions may come again with other states.
+        self.pages.clear();
     }
 }

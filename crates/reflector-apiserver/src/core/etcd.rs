@@ -81,6 +81,8 @@ pub(super) struct Etcd {
     spaces: HashMap<Arc<str>, Space>,
     /// States rebuilt lately: the pages of one list all read the same one.
     rebuilt: VecDeque<(Arc<str>, u64, Objects)>,
+    /// What has changed since somebody asked; never more than there are resources.
+    changed: Vec<Arc<str>>,
 }
 
 /// A few dozen applications have a dozen kilobytes each that are theirs alone.
@@ -156,6 +158,7 @@ impl Etcd {
             history: history.max(1),
             spaces: HashMap::new(),
             rebuilt: VecDeque::new(),
+            changed: Vec::new(),
         }
     }
 
@@ -192,7 +195,21 @@ impl Etcd {
         let old = space.objects.insert(new.key().clone(), new.clone());
         let change = Change { revision: self.revision, old, new: Some(new.clone()) };
         record(space, change, self.history);
+        self.touch(storage);
         new
+    }
+
+    /// Notes that watches of this resource have something to look at.
+    pub(super) fn touch(&mut self, storage: &Arc<str>) {
+        if !self.changed.contains(storage) {
+            self.changed.push(storage.clone());
+        }
+    }
+
+    /// Whose objects have changed since the last call.
+    #[cfg(feature = "http")]
+    pub(super) fn take_changed(&mut self) -> Vec<Arc<str>> {
+        std::mem::take(&mut self.changed)
     }
 
     /// Stores a new object past the log; [`Etcd::begin_history`] must follow. `make` may share labels with those before.
@@ -215,15 +232,17 @@ impl Etcd {
         space.log.clear();
         space.dropped = self.revision;
         self.rebuilt.retain(|(rebuilt, ..)| rebuilt != storage);
+        self.touch(storage);
     }
 
     /// Deletes; returns the revision of the deletion.
-    pub(super) fn delete(&mut self, storage: &str, key: &str) -> Option<u64> {
+    pub(super) fn delete(&mut self, storage: &Arc<str>, key: &str) -> Option<u64> {
         let space = self.spaces.get_mut(storage)?;
         let old = space.objects.remove(key)?;
         self.revision += 1;
         let change = Change { revision: self.revision, old: Some(old), new: None };
         record(space, change, self.history);
+        self.touch(storage);
         Some(self.revision)
     }
 

@@ -205,6 +205,22 @@ impl Core {
         self.etcd.revision()
     }
 
+    /// The resource whose changes alone concern this exchange until its time has come: that of a running watch. Others may
+    /// wait for anything.
+    #[cfg(feature = "http")]
+    pub(crate) fn waits_for(&self, id: ExchangeId) -> Option<Arc<str>> {
+        match self.exchanges.get(&id) {
+            Some(Exchange::Watch(watch)) => Some(watch.storage().clone()),
+            _ => None,
+        }
+    }
+
+    /// Whose objects have changed since the last call.
+    #[cfg(feature = "http")]
+    pub(crate) fn take_changed(&mut self) -> Vec<Arc<str>> {
+        self.etcd.take_changed()
+    }
+
     /// What is served.
     pub fn registry(&self) -> &Registry {
         &self.registry

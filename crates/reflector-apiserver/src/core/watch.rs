@@ -192,6 +192,12 @@ impl Watch {
         self
     }
 
+    /// What it watches.
+    #[cfg(feature = "http")]
+    pub(super) fn storage(&self) -> &Arc<str> {
+        &self.scope.resource.storage
+    }
+
     pub(super) fn with_head(mut self, head: Response<()>) -> Self {
         self.head = Some(head);
         self

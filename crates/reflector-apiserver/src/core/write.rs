@@ -340,6 +340,8 @@ impl Core {
             self.etcd.delete(&storage, key);
         }
         self.server.end(&storage);
+        // Also watches of what had no objects are to end.
+        self.etcd.touch(&storage);
         self.registry.remove(&storage);
     }
 }

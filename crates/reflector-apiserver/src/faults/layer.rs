@@ -1,5 +1,7 @@
 //! The layer over the core.
 
+#[cfg(feature = "http")]
+use std::sync::Arc;
 use std::{collections::HashMap, time::Duration};
 
 use bytes::Bytes;
@@ -83,6 +85,18 @@ impl FaultyCore {
     /// Differs when anything may have changed that an exchange waits for.
     pub fn stamp(&self) -> (u64, u64) {
         (self.core.revision(), self.disturbances)
+    }
+
+    /// The resource whose changes alone concern this exchange until its time has come; `None` if it may wait for anything.
+    #[cfg(feature = "http")]
+    pub(crate) fn waits_for(&self, id: Exchange) -> Option<Arc<str>> {
+        self.core.waits_for(self.exchanges.get(&id)?.inner()?)
+    }
+
+    /// Whose objects have changed since the last call.
+    #[cfg(feature = "http")]
+    pub(crate) fn take_changed(&mut self) -> Vec<Arc<str>> {
+        self.core.take_changed()
     }
 
     /// How many exchanges are open.

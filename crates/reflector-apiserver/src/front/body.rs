@@ -31,19 +31,24 @@ pub(super) struct Open {
     pub(super) shared: Arc<Shared>,
     pub(super) exchange: Exchange,
     pub(super) fate: Arc<Fate>,
-    bell: watch::Receiver<u64>,
+    /// What to wait for, taken with the last step, so that nothing that comes after it is missed.
+    bell: Option<watch::Receiver<()>>,
 }
 
 impl Open {
     pub(super) fn new(shared: Arc<Shared>, exchange: Exchange, fate: Arc<Fate>) -> Self {
-        let bell = shared.bell();
-        Self { shared, exchange, fate, bell }
+        Self { shared, exchange, fate, bell: None }
     }
 
     /// The next step. What changes from here on rings the bell.
     pub(super) fn poll(&mut self) -> Step {
-        self.bell.borrow_and_update();
-        self.shared.with(|engine, now| engine.layer.poll(self.exchange, now))
+        let (step, bell) = self.shared.with(|engine, now| {
+            let step = engine.layer.poll(self.exchange, now);
+            let bell = matches!(step, Step::Wait { .. }).then(|| engine.bell(self.exchange));
+            (step, bell)
+        });
+        self.bell = bell;
+        step
     }
 
     /// Waits until something changed or the time has come.
@@ -51,6 +56,13 @@ impl Open {
         let mut bell = self.bell.clone();
         let deadline = until.map(|until| self.shared.instant(until));
         async move {
+            let rings = async {
+                match &mut bell {
+                    // The other end lives in `Shared`; without it the server is gone.
+                    Some(bell) => drop(bell.changed().await),
+                    None => std::future::pending().await,
+                }
+            };
             let timer = async {
                 match deadline {
                     Some(deadline) => time::sleep_until(deadline).await,
@@ -58,8 +70,7 @@ impl Open {
                 }
             };
             tokio::select! {
-                // The bell's other end lives in `Shared`; without it the server is gone.
-                _ = bell.changed() => {}
+                () = rings => {}
                 () = timer => {}
             }
         }

@@ -1,8 +1,8 @@
 //! What all connections share: the core under its faults, the log, the clock, and the bell that rings on changes.
 
 use std::{
-    collections::VecDeque,
-    sync::{Mutex, PoisonError},
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use tokio::{sync::watch, time::Instant};
 
 use super::{auth::Auth, log::LoggedRequest};
-use crate::faults::FaultyCore;
+use crate::faults::{Exchange, FaultyCore};
 
 /// The oldest requests are forgotten beyond this many.
 const LOG_LENGTH: usize = 100_000;
@@ -24,11 +24,54 @@ pub(super) struct Engine {
     log: VecDeque<LoggedRequest>,
     /// The number of the log's first request.
     first: u64,
+    bells: Bells,
+}
+
+/// Ring when something changed that an exchange may wait for.
+#[derive(Debug)]
+struct Bells {
+    /// Rings on every change.
+    any: watch::Sender<()>,
+    /// Ring on changes of one resource: a write is not to wake every watch there is.
+    of: HashMap<Arc<str>, watch::Sender<()>>,
+}
+
+impl Bells {
+    fn ring(&self, changed: &[Arc<str>]) {
+        self.any.send_replace(());
+        for bell in changed.iter().filter_map(|storage| self.of.get(storage)) {
+            bell.send_replace(());
+        }
+    }
+
+    fn ring_all(&self) {
+        self.any.send_replace(());
+        for bell in self.of.values() {
+            bell.send_replace(());
+        }
+    }
 }
 
 impl Engine {
     pub(super) fn new(layer: FaultyCore, auth: Auth, seed: u64) -> Self {
-        Self { layer, auth, rng: fastrand::Rng::with_seed(seed), log: VecDeque::new(), first: 0 }
+        Self {
+            layer,
+            auth,
+            rng: fastrand::Rng::with_seed(seed),
+            log: VecDeque::new(),
+            first: 0,
+            bells: Bells { any: watch::Sender::new(()), of: HashMap::new() },
+        }
+    }
+
+    /// The bell that rings when this exchange has something to say that it had not when it was last polled under the same
+    /// lock.
+    pub(super) fn bell(&mut self, exchange: Exchange) -> watch::Receiver<()> {
+        let Bells { any, of } = &mut self.bells;
+        match self.layer.waits_for(exchange) {
+            Some(storage) => of.entry(storage).or_insert_with(|| watch::Sender::new(())).subscribe(),
+            None => any.subscribe(),
+        }
     }
 
     pub(super) fn log(&self) -> impl Iterator<Item = &LoggedRequest> {
@@ -62,14 +105,13 @@ impl Engine {
 #[derive(Debug)]
 pub(super) struct Shared {
     engine: Mutex<Engine>,
-    bell: watch::Sender<u64>,
     start: Instant,
     epoch: Timestamp,
 }
 
 impl Shared {
     pub(super) fn new(engine: Engine, epoch: Timestamp) -> Self {
-        Self { engine: Mutex::new(engine), bell: watch::Sender::new(0), start: Instant::now(), epoch }
+        Self { engine: Mutex::new(engine), start: Instant::now(), epoch }
     }
 
     /// The time since the server's start.
@@ -88,24 +130,97 @@ impl Shared {
         self.epoch.saturating_add(self.now()).unwrap_or(self.epoch)
     }
 
-    /// Rings whenever something changed that an exchange may wait for.
-    pub(super) fn bell(&self) -> watch::Receiver<u64> {
-        self.bell.subscribe()
-    }
-
-    /// Does something with the engine, and rings the bell if that changed anything.
+    /// Does something with the engine, and rings the bells of what that changed.
     pub(super) fn with<R>(&self, act: impl FnOnce(&mut Engine, Duration) -> R) -> R {
         // A panic in a caller's closure must not take the server down with it.
         let mut engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
         // The clock is read under the lock: the core's time never goes back.
         let now = self.now();
-        let before = engine.layer.stamp();
+        let (revision, disturbances) = engine.layer.stamp();
         let result = act(&mut engine, now);
-        let changed = engine.layer.stamp() != before;
-        drop(engine);
-        if changed {
-            self.bell.send_modify(|rings| *rings += 1);
+        let (new_revision, new_disturbances) = engine.layer.stamp();
+        let changed = engine.layer.take_changed();
+        if disturbances != new_disturbances {
+            engine.bells.ring_all();
+        } else if revision != new_revision || !changed.is_empty() {
+            engine.bells.ring(&changed);
         }
         result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http::Request;
+
+    use super::*;
+    use crate::{
+        core::{Core, CoreOptions},
+        faults::Step,
+    };
+
+    fn shared() -> Shared {
+        let layer = FaultyCore::new(Core::new(CoreOptions::default()), 0);
+        let shared = Shared::new(Engine::new(layer, Auth::default(), 0), Timestamp::UNIX_EPOCH);
+        // The namespace, so that later writes are of one resource.
+        shared.with(|engine, _| engine.layer.core_mut().load("namespaces", [NAMESPACE]).unwrap());
+        shared
+    }
+
+    const NAMESPACE: &str = r#"{"metadata":{"name":"a"}}"#;
+
+    /// The bell of a watch that has said all there is to say.
+    fn watch(shared: &Shared, resource: &str) -> watch::Receiver<()> {
+        let uri = format!("/api/v1/{resource}?watch=true");
+        shared.with(|engine, now| {
+            let exchange = engine.layer.open(now, Request::get(uri).body(Bytes::new()).unwrap());
+            while !matches!(engine.layer.poll(exchange, now), Step::Wait { .. }) {}
+            engine.bell(exchange)
+        })
+    }
+
+    fn create_map(shared: &Shared) {
+        let request =
+            Request::post("/api/v1/namespaces/a/configmaps").header("content-type", "application/json");
+        let request = request.body(Bytes::from_static(br#"{"metadata":{"name":"m"}}"#)).unwrap();
+        let code = shared.with(|engine, now| {
+            let exchange = engine.layer.open(now, request);
+            match engine.layer.poll(exchange, now) {
+                Step::Head(head) => head.status(),
+                step => panic!("{step:?}"),
+            }
+        });
+        assert_eq!(code, 201);
+    }
+
+    #[test]
+    fn a_write_wakes_only_the_watches_of_its_resource() {
+        let shared = shared();
+        let (maps, secrets) = (watch(&shared, "configmaps"), watch(&shared, "secrets"));
+        create_map(&shared);
+        assert!(maps.has_changed().unwrap());
+        assert!(!secrets.has_changed().unwrap());
+    }
+
+    #[test]
+    fn what_the_operator_does_wakes_everyone() {
+        let shared = shared();
+        let bells = [watch(&shared, "configmaps"), watch(&shared, "secrets")];
+        shared.with(|engine, now| engine.layer.core_mut().restart(now));
+        assert!(bells.iter().all(|bell| bell.has_changed().unwrap()));
+    }
+
+    #[test]
+    fn reads_that_wait_for_a_revision_wake_on_any_write() {
+        let shared = shared();
+        let uri = "/api/v1/secrets?resourceVersion=100&resourceVersionMatch=NotOlderThan";
+        let bell = shared.with(|engine, now| {
+            let exchange = engine.layer.open(now, Request::get(uri).body(Bytes::new()).unwrap());
+            assert!(matches!(engine.layer.poll(exchange, now), Step::Wait { .. }));
+            engine.bell(exchange)
+        });
+        create_map(&shared);
+        assert!(bell.has_changed().unwrap());
     }
 }

@@ -56,9 +56,12 @@ impl Start {
 /// Encoded events of late, so that many watches of one resource share their bytes.
 #[derive(Debug, Default)]
 pub(super) struct EventCache {
-    events: HashMap<(u64, Kind), Bytes>,
-    order: VecDeque<(u64, Kind)>,
+    events: HashMap<EventKey, Bytes>,
+    order: VecDeque<EventKey>,
 }
+
+/// A revision, what it means to the watch, and the form: whole, or the version of `PartialObjectMetadata`.
+type EventKey = (u64, Kind, Option<&'static str>);
 
 const EVENT_CACHE_MAX: usize = 1024;
 
@@ -68,7 +71,7 @@ impl EventCache {
         self.order.clear();
     }
 
-    fn get_or(&mut self, key: (u64, Kind), make: impl FnOnce() -> Bytes) -> Bytes {
+    fn get_or(&mut self, key: EventKey, make: impl FnOnce() -> Bytes) -> Bytes {
         if let Some(bytes) = self.events.get(&key) {
             return bytes.clone();
         }
@@ -298,9 +301,15 @@ impl Watch {
             (None, None) => return None,
         };
         let revision = Some(change.revision);
-        if self.view.shape == Shape::Full && self.view.resource.conversion == Conversion::None {
+        let form = match self.view.shape {
+            Shape::Full => Some(None),
+            Shape::Metadata(version) => Some(Some(version)),
+            // The ages and the first event's columns differ from watch to watch.
+            Shape::Table(..) => None,
+        };
+        if let Some(form) = form.filter(|_| self.view.resource.conversion == Conversion::None) {
             self.first = false;
-            return Some(events.get_or((change.revision, kind), || {
+            return Some(events.get_or((change.revision, kind, form), || {
                 encode_event(&self.view, kind, object, revision, false)
             }));
         }

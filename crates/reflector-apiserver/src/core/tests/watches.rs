@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
+use http::Request;
 use serde_json::json;
 
 use super::{Look, Rig};
-use crate::core::CoreOptions;
+use crate::core::{CoreOptions, Step};
 
 const MAPS: &str = "/api/v1/namespaces/ns/configmaps";
 const NO_INITIAL: &str = "sendInitialEvents=false&resourceVersionMatch=NotOlderThan";
@@ -270,4 +272,26 @@ fn the_largest_version_and_a_late_clock_are_no_trouble() {
     }
     let answer = rig.get(&format!("{MAPS}/a?watch=true"));
     assert_eq!(answer.code, 200);
+}
+
+#[test]
+fn watches_of_one_form_share_the_bytes_of_an_event() {
+    let mut rig = Rig::with_maps(&["a"]);
+    let open = |rig: &mut Rig, accept: &str| {
+        let request =
+            Request::get("/api/v1/configmaps?watch=true&resourceVersion=3").header("accept", accept);
+        let id = rig.open(request.body(Bytes::new()).unwrap());
+        assert!(matches!(rig.core.poll(id, rig.now), Step::Head(_)));
+        id
+    };
+    let metadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+    let ids =
+        ["application/json", "application/json", metadata, metadata].map(|accept| open(&mut rig, accept));
+    rig.change("a", json!({}), "2");
+    let [whole, again, partial, partial_again] = ids.map(|id| match rig.core.poll(id, rig.now) {
+        Step::Data(data) => data,
+        step => panic!("{step:?}"),
+    });
+    assert_eq!((whole.as_ptr(), partial.as_ptr()), (again.as_ptr(), partial_again.as_ptr()));
+    assert_ne!(whole, partial);
 }

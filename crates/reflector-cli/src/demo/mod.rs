@@ -153,7 +153,7 @@ fn start(options: &Options, cluster: &Cluster) -> Result<Reflector<Pod>, Error> 
 async fn settle(options: &Options, reflector: &Reflector<Pod>, cluster: &Cluster) {
     let until = Instant::now() + options.settle;
     while Instant::now() < until {
-        let objects = cluster.server().with_core(|core| core.objects("pods"));
+        let objects = cluster.server().with_core(|core| core.objects_without_bodies("pods"));
         if objects.is_ok_and(|objects| compare::same_revisions(&reflector.cache().snapshot(), &objects)) {
             return;
         }

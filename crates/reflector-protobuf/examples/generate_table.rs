@@ -28,6 +28,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// What each frame of a watch is.
 const WATCH_EVENT: &str = "apimachinery.pkg.apis.meta.v1.WatchEvent";
 
+/// What the types are made of that are a schema or something else.
+const SCHEMA: &str = "apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps";
+
 struct Fact<'a> {
     number: u8,
     name: &'a str,
@@ -82,6 +85,7 @@ pub(crate) fn table(fields: &str, kinds: &str) -> Result<String, Box<dyn Error>>
             let (shape, ty) = element(ty);
             let (ty, message) = match ids.get(ty) {
                 Some(id) => ("Message", *id),
+                None if ty.starts_with("custom:jsonschemapropsor") => (tag(ty)?, ids[SCHEMA]),
                 None => (tag(ty)?, 0),
             };
             let flags = flags.chars().map(|c| format!("{c} | ")).collect::<String>() + shape;

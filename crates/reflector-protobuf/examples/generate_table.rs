@@ -25,6 +25,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// Structs that JSON omits when they are zero, as `omitzero` says in Go, which is not in the facts: servers since 1.34
+/// send no `creationTimestamp: null`, as in the bookmarks of a watch.
+const OMITZERO: [(&str, &str); 1] = [("apimachinery.pkg.apis.meta.v1.ObjectMeta", "creationTimestamp")];
+
 /// What each frame of a watch is.
 const WATCH_EVENT: &str = "apimachinery.pkg.apis.meta.v1.WatchEvent";
 
@@ -60,6 +64,9 @@ pub(crate) fn table(fields: &str, kinds: &str) -> Result<String, Box<dyn Error>>
             if is == "true" {
                 flags.push(flag);
             }
+        }
+        if OMITZERO.contains(&(message, name)) {
+            flags.push('Z');
         }
         // A named field that says inline is an ordinary one (VolumeAttachmentSource.inlineVolumeSpec).
         if inline == "true" && name.is_empty() {

@@ -1,8 +1,12 @@
 //! serde over the protobuf form of Kubernetes objects.
 
+mod de;
 mod envelope;
+mod error;
 pub mod schema;
 pub mod wire;
 
+pub use de::{MAX_DEPTH, from_message, from_slice, to_json};
 pub use envelope::{Envelope, EnvelopeError, PREFIX};
+pub use error::{Error, ErrorKind};
 pub use schema::{Field, Kind, Message, Shape, Type};

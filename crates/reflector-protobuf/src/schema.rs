@@ -7,7 +7,8 @@ use std::fmt;
 
 mod table;
 
-use table::{FieldRow, KindRow, MessageRow};
+pub(crate) use table::FieldRow;
+use table::{KindRow, MessageRow};
 
 /// An `apiVersion` and `kind` that have a protobuf form.
 ///
@@ -77,6 +78,12 @@ impl Message {
     /// Every message that an object of a [`Kind`] can contain, and `WatchEvent`, ordered by name.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..).map(Self).take(table::MESSAGES.len())
+    }
+
+    /// The one that a row of the table names.
+    #[inline]
+    pub(crate) fn at(index: u16) -> Self {
+        Self(index)
     }
 
     fn row(self) -> &'static MessageRow {
@@ -157,6 +164,11 @@ impl Field {
     /// Does JSON leave out a zero value? (Not for a struct that is no pointer: Go always writes those.)
     pub fn is_omitempty(self) -> bool {
         self.0.is_omitempty()
+    }
+
+    /// Does JSON leave it out where the struct is zero? (`omitzero` in Go: `creationTimestamp` alone.)
+    pub fn is_omitzero(self) -> bool {
+        self.0.is_omitzero()
     }
 
     /// Do the fields of this message stand in its parent in JSON?

@@ -8,6 +8,7 @@ include!("table.in");
 const P: u8 = 1;
 const O: u8 = 2;
 const I: u8 = 4;
+const Z: u8 = 32;
 const S: u8 = 0;
 const L: u8 = 8;
 const M: u8 = 16;
@@ -39,8 +40,25 @@ impl FieldRow {
     }
 
     #[inline]
+    pub(crate) fn is_omitzero(&self) -> bool {
+        self.flags & Z != 0
+    }
+
+    #[inline]
     pub(crate) fn is_inline(&self) -> bool {
         self.flags & I != 0
+    }
+
+    /// Is it in JSON also where it is not on the wire?
+    #[inline]
+    pub(crate) fn is_always(&self) -> bool {
+        self.flags & (P | O | I) == 0
+    }
+
+    /// Does JSON leave it out where the wire has a zero value?
+    #[inline]
+    pub(crate) fn omits_zero(&self) -> bool {
+        self.is_omitzero() || (self.flags & (P | O | L | M) == O && self.ty as u8 <= Type::Bytes as u8)
     }
 
     #[inline]

@@ -1,0 +1,99 @@
+//! Protobuf to JSON without a value in between.
+
+use serde_json::value::RawValue;
+
+use super::{
+    Root,
+    node::{Form, Leaf},
+    read,
+};
+use crate::{Kind, error::Error};
+
+/// Appends the JSON of an object to `out`, from its message (without [`Envelope`](crate::Envelope)).
+///
+/// The JSON is on one line, says what the server's JSON says, and its members have the order of the numbers.
+///
+/// ```
+/// use reflector_protobuf::{Kind, to_json};
+///
+/// let kind = Kind::find("v1", "Namespace").ok_or("no such kind")?;
+/// let mut json = Vec::new();
+/// to_json(kind, b"\x0a\x07\x0a\x05shire", &mut json)?;
+/// assert_eq!(json, br#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shire"}}"#);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// Where the bytes are damaged; `out` is as it was then.
+pub fn to_json(kind: Kind, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
+    let start = out.len();
+    let result = read(bytes, Root::Object(kind), |node| {
+        out.truncate(start);
+        write(node.form()?, out)
+    });
+    if result.is_err() {
+        out.truncate(start);
+    }
+    result
+}
+
+pub(super) fn write(form: Form<'_, '_>, out: &mut Vec<u8>) -> Result<(), Error> {
+    match form {
+        Form::Leaf(leaf) => match leaf {
+            Leaf::Null => out.extend_from_slice(b"null"),
+            Leaf::Bool(value) => out.extend_from_slice(if value { b"true" } else { b"false" }),
+            Leaf::Unsigned(value) => serde_json::to_writer(out, &value)?,
+            Leaf::Signed(value) => serde_json::to_writer(out, &value)?,
+            Leaf::Float(value) => serde_json::to_writer(out, &value)?,
+            Leaf::Text(text) => serde_json::to_writer(out, text)?,
+            Leaf::Owned(text) => serde_json::to_writer(out, &text)?,
+            Leaf::Time(text) => serde_json::to_writer(out, text.as_str())?,
+        },
+        Form::Members(mut members) => {
+            out.push(b'{');
+            let mut first = true;
+            while let Some(name) = members.next()? {
+                if !std::mem::take(&mut first) {
+                    out.push(b',');
+                }
+                serde_json::to_writer(&mut *out, name)?;
+                out.push(b':');
+                let value = members.value().form().and_then(|form| write(form, out));
+                value.map_err(|error| members.locate(error))?;
+            }
+            out.push(b'}');
+        }
+        Form::Elements(mut elements) => {
+            out.push(b'[');
+            let mut first = true;
+            while let Some(element) = elements.next()? {
+                if !std::mem::take(&mut first) {
+                    out.push(b',');
+                }
+                let element = element.form().and_then(|form| write(form, out));
+                element.map_err(|error| elements.locate(error))?;
+            }
+            out.push(b']');
+        }
+        Form::Json(json) => {
+            // Checks it, and leaves numbers as they are.
+            let json: &RawValue = serde_json::from_slice(json)?;
+            compact(json.get(), out);
+        }
+    }
+    Ok(())
+}
+
+/// Without the white space between values: a line stays a line.
+fn compact(json: &str, out: &mut Vec<u8>) {
+    let mut in_string = false;
+    let mut escaped = false;
+    out.extend(json.bytes().filter(|&byte| {
+        if in_string {
+            (in_string, escaped) = (escaped || byte != b'"', !escaped && byte == b'\\');
+            return true;
+        }
+        in_string = byte == b'"';
+        !matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
+    }));
+}

@@ -20,7 +20,7 @@ use members::Members;
 use node::{Form, Leaf, Node, What};
 use source::{Context, Payload};
 
-use crate::{Kind, Message, error::Error, schema::Type, wire::Value};
+use crate::{Kind, Message, error::Error, schema::Type};
 
 /// Reads an object from its message (without [`Envelope`](crate::Envelope)), as any `T` that reads its JSON.
 ///
@@ -106,7 +106,7 @@ fn read_sorted<'de, T>(
 }
 
 fn node<'a, 'de>(context: &'a Context<'de>, bytes: &'de [u8], root: Root) -> Node<'a, 'de> {
-    let payload = Payload::Wire(Value::Bytes(bytes));
+    let payload = Payload::Bytes(bytes);
     let (message, what) = match root {
         Root::Object(kind) => (kind.message(), What::Object(kind, payload)),
         Root::Message(message) => (message, What::One(payload)),
@@ -121,7 +121,8 @@ impl<'de> Deserializer<'de> for Node<'_, 'de> {
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.form()? {
             Form::Leaf(leaf) => visit(leaf, visitor),
-            Form::Members(mut members) => visitor.visit_map(&mut members),
+            Form::Message(message) => visitor.visit_map(&mut message.members()),
+            Form::Map(entries) => visitor.visit_map(&mut Members::Entries(entries)),
             Form::Elements(mut elements) => visitor.visit_seq(&mut elements),
             Form::Json(json) => from_json(json, |json| json.deserialize_any(visitor)),
         }
@@ -191,15 +192,43 @@ impl<'de> Deserializer<'de> for Node<'_, 'de> {
             Form::Leaf(Leaf::Time(text)) => visitor.visit_enum(text.as_str().into_deserializer()),
             Form::Leaf(Leaf::Owned(text)) => visitor.visit_enum(text.into_deserializer()),
             Form::Leaf(leaf) => visit(leaf, visitor),
-            Form::Members(mut members) => visitor.visit_enum(MapAccessDeserializer::new(&mut members)),
+            Form::Message(message) => visitor.visit_enum(MapAccessDeserializer::new(&mut message.members())),
+            Form::Map(entries) => {
+                visitor.visit_enum(MapAccessDeserializer::new(&mut Members::Entries(entries)))
+            }
             Form::Elements(mut elements) => visitor.visit_seq(&mut elements),
             Form::Json(json) => from_json(json, |json| json.deserialize_enum(name, variants, visitor)),
         }
     }
 
+    #[inline]
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        match self.message()? {
+            Some(message) => visitor.visit_map(&mut message.members()),
+            None => self.deserialize_any(visitor),
+        }
+    }
+
+    #[inline]
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.what {
+            What::One(payload) if self.ty == Type::String => visitor.visit_borrowed_str(payload.text()?),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    #[inline]
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_str(visitor)
+    }
+
     serde::forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct struct
-        identifier
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char bytes byte_buf unit unit_struct identifier
     }
 }
 
@@ -254,18 +283,20 @@ impl<'de> MapAccess<'de> for Members<'_, 'de> {
 
     #[inline]
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
-        match self.next()? {
-            Some(name) => seed.deserialize(BorrowedStrDeserializer::new(name)).map(Some),
-            None => Ok(None),
+        if !self.next()? {
+            return Ok(None);
         }
+        seed.deserialize(BorrowedStrDeserializer::new(self.name())).map(Some)
     }
 
     #[inline]
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
-        match seed.deserialize(self.value()) {
-            Ok(value) => Ok(value),
-            Err(error) => Err(self.locate(error)),
+        // In place: a value can be large, and is not moved that way.
+        let mut result = seed.deserialize(self.value());
+        if let Err(error) = &mut result {
+            self.locate(error);
         }
+        result
     }
 }
 
@@ -274,14 +305,14 @@ impl<'de> SeqAccess<'de> for Elements<'_, 'de> {
 
     #[inline]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Error> {
-        let result = match self.next()? {
-            Some(node) => seed.deserialize(node),
+        let mut result = match self.next()? {
+            Some(node) => seed.deserialize(node).map(Some),
             None => return Ok(None),
         };
-        match result {
-            Ok(value) => Ok(Some(value)),
-            Err(error) => Err(self.locate(error)),
+        if let Err(error) = &mut result {
+            self.locate(error);
         }
+        result
     }
 
     fn size_hint(&self) -> Option<usize> {

@@ -100,31 +100,25 @@ impl Error {
 
     /// With the offset of an error on the wire from further before.
     #[cold]
-    pub(crate) fn shifted(mut self, by: usize) -> Self {
+    pub(crate) fn shift(&mut self, by: usize) {
         if let (ErrorKind::Wire(error), true) = (&mut self.0.kind, self.0.path.is_empty()) {
             *error = error.shifted(by);
         }
-        self
-    }
-
-    fn within(mut self, segment: Segment) -> Self {
-        self.0.path.push(segment);
-        self
     }
 
     #[cold]
-    pub(crate) fn in_field(self, name: &'static str) -> Self {
-        self.within(Segment::Field(name))
+    pub(crate) fn in_field(&mut self, name: &'static str) {
+        self.0.path.push(Segment::Field(name));
     }
 
     #[cold]
-    pub(crate) fn in_key(self, key: &str) -> Self {
-        self.within(Segment::Key(key.into()))
+    pub(crate) fn in_key(&mut self, key: &str) {
+        self.0.path.push(Segment::Key(key.into()));
     }
 
     #[cold]
-    pub(crate) fn in_element(self, index: usize) -> Self {
-        self.within(Segment::Index(index))
+    pub(crate) fn in_element(&mut self, index: usize) {
+        self.0.path.push(Segment::Index(index));
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     error::Error,
     schema::{Message, Type},
-    wire::{self, Value, WireType},
+    wire::{self, WireType},
 };
 
 /// The elements that are still to be read.
@@ -76,7 +76,10 @@ impl<'a, 'de> Elements<'a, 'de> {
         let payload = match self.next_payload() {
             Ok(Some(payload)) => payload,
             Ok(None) => return Ok(None),
-            Err(error) => return Err(error.in_element(self.index)),
+            Err(mut error) => {
+                error.in_element(self.index);
+                return Err(error);
+            }
         };
         self.index += 1;
         let Self { context, depth, ty, message, .. } = *self;
@@ -106,7 +109,7 @@ impl<'a, 'de> Elements<'a, 'de> {
                 // Numbers may be packed: Go does not write them so, but reads them.
                 (
                     Type::Bool | Type::Int32 | Type::Int64 | Type::Double,
-                    Payload::Wire(Value::Bytes(bytes)),
+                    Payload::Bytes(bytes),
                 ) => {
                     self.packed = bytes;
                 }
@@ -121,13 +124,13 @@ impl<'a, 'de> Elements<'a, 'de> {
         let wire_type = if self.ty == Type::Double { WireType::I64 } else { WireType::Varint };
         let value = wire::read_value(self.packed, &mut at, wire_type)?;
         self.packed = self.packed.get(at..).unwrap_or_default();
-        Ok(Payload::Wire(value))
+        Ok(value.into())
     }
 
     /// Says where an error of the element that was read last was.
     #[cold]
-    pub(super) fn locate(&self, error: Error) -> Error {
-        error.in_element(self.index.saturating_sub(1))
+    pub(super) fn locate(&self, error: &mut Error) {
+        error.in_element(self.index.saturating_sub(1));
     }
 
     /// How many elements are left, unless they are packed.

@@ -1,14 +1,13 @@
 //! The members of a JSON object: the fields of a message, or the entries of a map.
 
 use super::{
-    node::{Node, What},
+    node::{Node, Opened, What},
     source::{Context, Payload, Source},
 };
 use crate::{
     Kind,
     error::{Error, ErrorKind},
     schema::{FieldRow, Message, Shape, Type},
-    wire::Value,
 };
 
 /// The members that are still to be read.
@@ -18,16 +17,31 @@ pub(super) enum Members<'a, 'de> {
 }
 
 impl<'de> Members<'_, 'de> {
-    /// The name of the next member; `None` at the end.
+    /// Goes to the next member; `false` at the end.
     #[inline]
-    pub(super) fn next(&mut self) -> Result<Option<&'de str>, Error> {
+    pub(super) fn next(&mut self) -> Result<bool, Error> {
         match self {
-            Self::Fields(fields) => fields.next().map_err(|error| fields.located(error)),
+            Self::Fields(fields) => {
+                let mut found = fields.next();
+                if let Err(error) = &mut found {
+                    error.shift(fields.offset());
+                }
+                found
+            }
             Self::Entries(entries) => entries.next(),
         }
     }
 
-    /// The value of the member that was named last.
+    /// The name of the member.
+    #[inline]
+    pub(super) fn name(&self) -> &'de str {
+        match self {
+            Self::Fields(fields) => fields.name,
+            Self::Entries(entries) => entries.key,
+        }
+    }
+
+    /// The value of the member.
     #[inline]
     pub(super) fn value(&mut self) -> Node<'_, 'de> {
         match self {
@@ -38,7 +52,7 @@ impl<'de> Members<'_, 'de> {
 
     /// Says where an error of that value was.
     #[cold]
-    pub(super) fn locate(&self, error: Error) -> Error {
+    pub(super) fn locate(&self, error: &mut Error) {
         match self {
             Self::Fields(fields) => error.in_field(fields.name),
             Self::Entries(entries) => error.in_key(entries.key),
@@ -50,16 +64,16 @@ impl<'de> Members<'_, 'de> {
 pub(super) struct Fields<'a, 'de> {
     context: &'a Context<'de>,
     depth: u8,
-    /// `apiVersion` and `kind`, of which so many are still to be given.
-    kind: Option<Kind>,
+    /// Of `apiVersion` and `kind`, which an object has first, so many are still to be given.
     header: u8,
+    kind: Option<Kind>,
+    /// The number of the list or map whose elements may still lie before us.
+    run: u32,
+    name: &'static str,
+    found: Found<'de>,
     frame: Frame<'de>,
     /// The messages that embed this one: their fields stand in the same object.
     outer: [Option<Frame<'de>>; MAX_EMBEDDING],
-    name: &'static str,
-    found: Found<'de>,
-    /// The number of the list or map whose elements may still lie before us.
-    run: u32,
 }
 
 /// How many messages embed each other (a test looks into the table): a `Rule` in a `RuleWithOperations` in a
@@ -69,6 +83,7 @@ const MAX_EMBEDDING: usize = 2;
 #[derive(Clone, Copy)]
 struct Frame<'de> {
     message: Message,
+    /// Those that have not been passed.
     rows: &'static [FieldRow],
     source: Source<'de>,
     /// How many bytes there were in the beginning.
@@ -76,13 +91,14 @@ struct Frame<'de> {
 }
 
 impl<'de> Frame<'de> {
-    #[inline]
+    #[inline(always)]
     fn new(message: Message, source: Source<'de>) -> Self {
-        Self { message, rows: message.rows(), source, len: source.len().unwrap_or_default() }
+        Self { message, rows: message.rows(), source, len: source.len() }
     }
 }
 
 /// The value of the field that was named last.
+#[derive(Clone, Copy)]
 enum Found<'de> {
     Header(&'static str),
     Absent(&'static FieldRow),
@@ -90,123 +106,112 @@ enum Found<'de> {
 }
 
 impl<'a, 'de> Fields<'a, 'de> {
-    #[inline]
-    pub(super) fn new(
-        context: &'a Context<'de>,
-        depth: u8,
-        message: Message,
-        source: Source<'de>,
-        kind: Option<Kind>,
-    ) -> Self {
+    #[inline(always)]
+    pub(super) fn new(message: Opened<'a, 'de>) -> Self {
+        let Opened { context, depth, message, source, kind } = message;
         Self {
             context,
             depth,
             header: if kind.is_some() { 2 } else { 0 },
             kind,
-            frame: Frame::new(message, source),
-            outer: [None; MAX_EMBEDDING],
+            run: 0,
             name: "",
             found: Found::Header(""),
-            run: 0,
+            frame: Frame::new(message, source),
+            outer: [None; MAX_EMBEDDING],
         }
     }
 
-    #[inline]
-    fn next(&mut self) -> Result<Option<&'static str>, Error> {
+    fn next(&mut self) -> Result<bool, Error> {
         if self.header > 0 {
             return Ok(self.next_of_header());
         }
+        let context = self.context;
         while self.run != 0 {
-            if self.frame.source.next_of(self.context, self.run)?.is_none() {
+            if self.frame.source.next_of(context, self.run)?.is_none() {
                 self.run = 0;
             }
         }
         loop {
-            let Some((number, payload, rest)) = self.frame.source.peek(self.context)? else {
-                match self.rest_of_rows()? {
-                    Step::Found(name) => return Ok(Some(name)),
-                    Step::Again => continue,
-                    Step::End => return Ok(None),
+            let Some((number, payload, rest)) = self.frame.source.peek(context)? else {
+                if self.rest_of_rows()? {
+                    return Ok(true);
+                }
+                match self.outer.iter_mut().rev().find_map(Option::take) {
+                    Some(frame) => self.frame = frame,
+                    None => return Ok(false),
+                }
+                continue;
+            };
+            let mut rows = self.frame.rows.iter();
+            let row = rows.find(|row| u32::from(row.number) >= number || row.is_implied());
+            let row = match row {
+                Some(row) if u32::from(row.number) == number => row,
+                Some(row) if u32::from(row.number) < number => {
+                    self.frame.rows = rows.as_slice();
+                    if self.imply(row)? {
+                        return Ok(true);
+                    }
+                    continue;
+                }
+                _ => {
+                    self.skip(number, rest)?;
+                    continue;
                 }
             };
-            let Some((row, rows)) = self.frame.rows.split_first() else {
-                self.skip(number, rest)?;
-                continue;
-            };
-            if u32::from(row.number) > number {
-                self.skip(number, rest)?;
-                continue;
-            }
-            self.frame.rows = rows;
-            if u32::from(row.number) < number {
-                if row.is_always() {
-                    return Ok(Some(self.absent(row)));
-                }
-                if row.is_inline() {
-                    self.embed(row, Payload::EMPTY)?;
-                }
-                continue;
-            }
+            self.frame.rows = rows.as_slice();
             self.frame.source = rest;
-            if row.is_inline() {
-                self.embed(row, payload)?;
-                continue;
-            }
-            if row.omits_zero() && payload.is_zero() {
-                continue;
-            }
-            if row.shape() != Shape::Single {
+            if !row.is_plain() {
+                if row.is_inline() {
+                    self.embed(row, payload)?;
+                    continue;
+                }
                 self.run = number;
+            } else if row.omits_zero() && payload.is_zero() {
+                continue;
             }
             self.name = row.name();
             self.found = Found::Present(row, payload);
-            return Ok(Some(self.name));
-        }
-    }
-
-    /// No bytes are left: gives what JSON has nevertheless, then goes on with the message around this one.
-    fn rest_of_rows(&mut self) -> Result<Step, Error> {
-        while let Some((row, rows)) = self.frame.rows.split_first() {
-            self.frame.rows = rows;
-            if row.is_always() {
-                return Ok(Step::Found(self.absent(row)));
-            }
-            if row.is_inline() {
-                self.embed(row, Payload::EMPTY)?;
-                return Ok(Step::Again);
-            }
-        }
-        match self.outer.iter_mut().rev().find_map(Option::take) {
-            Some(frame) => {
-                self.frame = frame;
-                Ok(Step::Again)
-            }
-            None => Ok(Step::End),
+            return Ok(true);
         }
     }
 
     #[cold]
-    fn next_of_header(&mut self) -> Option<&'static str> {
-        let kind = self.kind?;
+    fn next_of_header(&mut self) -> bool {
+        let Some(kind) = self.kind else { return false };
         let (name, text) = match self.header {
             2 => ("apiVersion", kind.api_version()),
             _ => ("kind", kind.kind()),
         };
         self.header -= 1;
-        self.found = Found::Header(text);
         self.name = name;
-        Some(name)
+        self.found = Found::Header(text);
+        true
     }
 
-    #[inline]
-    fn absent(&mut self, row: &'static FieldRow) -> &'static str {
-        self.found = Found::Absent(row);
+    /// No bytes are left: is there something that JSON has nevertheless?
+    fn rest_of_rows(&mut self) -> Result<bool, Error> {
+        let mut rows = self.frame.rows.iter();
+        let Some(row) = rows.find(|row| row.is_implied()) else { return Ok(false) };
+        self.frame.rows = rows.as_slice();
+        // What is embedded may have something, and then the message that is left for it.
+        if self.imply(row)? { Ok(true) } else { self.rest_of_rows() }
+    }
+
+    /// A field that is not on the wire is in JSON: itself, which `true` says, or what it embeds.
+    fn imply(&mut self, row: &'static FieldRow) -> Result<bool, Error> {
+        if row.is_inline() {
+            self.embed(row, Payload::EMPTY)?;
+            return Ok(false);
+        }
         self.name = row.name();
-        self.name
+        self.found = Found::Absent(row);
+        Ok(true)
     }
 
     /// A field that is not in the table; or one that is, behind its time.
     #[cold]
+    #[inline(never)]
     fn skip(&mut self, number: u32, rest: Source<'de>) -> Result<(), Error> {
         if self.frame.message.field_by_number(number).is_some() {
             return Err(self.context.give_up());
@@ -248,17 +253,11 @@ impl<'a, 'de> Fields<'a, 'de> {
         Node { context, depth, ty: row.ty, message: Message::at(row.message), what }
     }
 
-    /// With the offset from the start of the message.
+    /// How far the message has been read.
     #[cold]
-    fn located(&self, error: Error) -> Error {
-        error.shifted(self.frame.len - self.frame.source.len().unwrap_or(self.frame.len))
+    fn offset(&self) -> usize {
+        self.frame.len - self.frame.source.len()
     }
-}
-
-enum Step {
-    Found(&'static str),
-    Again,
-    End,
 }
 
 /// What Go's zero value is.
@@ -266,12 +265,12 @@ fn zero<'a, 'de>(row: &FieldRow) -> What<'a, 'de> {
     if row.shape() != Shape::Single {
         return What::Null;
     }
-    What::One(Payload::Wire(match row.ty {
-        Type::Bool | Type::Int32 | Type::Int64 => Value::Varint(0),
-        Type::Double => Value::I64(0),
+    What::One(match row.ty {
+        Type::Bool | Type::Int32 | Type::Int64 => Payload::Varint(0),
+        Type::Double => Payload::I64(0),
         Type::Bytes | Type::Strings => return What::Null,
-        _ => Value::Bytes(&[]),
-    }))
+        _ => Payload::EMPTY,
+    })
 }
 
 /// The entries of a map, each a message {1 key, 2 value}.
@@ -302,13 +301,12 @@ impl<'a, 'de> Entries<'a, 'de> {
         Self { context, depth, ty, message, number, first: Some(first), source, key, value }
     }
 
-    #[inline]
-    fn next(&mut self) -> Result<Option<&'de str>, Error> {
+    fn next(&mut self) -> Result<bool, Error> {
         let entry = match self.first.take() {
             Some(first) => first,
             None => match self.source.next_of(self.context, self.number)? {
                 Some(next) => next,
-                None => return Ok(None),
+                None => return Ok(false),
             },
         };
         let (mut key, mut value) = ("", Payload::EMPTY);
@@ -321,7 +319,7 @@ impl<'a, 'de> Entries<'a, 'de> {
             Ok(())
         })?;
         (self.key, self.value) = (key, value);
-        Ok(Some(key))
+        Ok(true)
     }
 
     #[inline]

@@ -12,7 +12,6 @@ use crate::{
     Envelope, Kind, PREFIX,
     error::{Error, ErrorKind},
     schema::{Message, Type},
-    wire::Value,
 };
 
 /// The same bound as that of `serde_json`: what can be read from JSON can be read from protobuf.
@@ -47,10 +46,28 @@ pub(super) enum What<'a, 'de> {
 /// What a node is in JSON.
 pub(super) enum Form<'a, 'de> {
     Leaf(Leaf<'de>),
-    Members(Members<'a, 'de>),
+    Message(Opened<'a, 'de>),
+    Map(Entries<'a, 'de>),
     Elements(Elements<'a, 'de>),
     /// Text in JSON, which stands in the bytes.
     Json(&'de [u8]),
+}
+
+/// A message that is about to be read.
+pub(super) struct Opened<'a, 'de> {
+    pub(super) context: &'a Context<'de>,
+    pub(super) depth: u8,
+    pub(super) message: Message,
+    pub(super) source: Source<'de>,
+    /// Where it is an object.
+    pub(super) kind: Option<Kind>,
+}
+
+impl<'a, 'de> Opened<'a, 'de> {
+    #[inline(always)]
+    pub(super) fn members(self) -> Members<'a, 'de> {
+        Members::Fields(Fields::new(self))
+    }
 }
 
 pub(super) enum Leaf<'de> {
@@ -88,6 +105,11 @@ impl<'a, 'de> Node<'a, 'de> {
     /// Is it null in JSON?
     #[inline]
     pub(super) fn is_null(&self) -> Result<bool, Error> {
+        let never = matches!(self.ty, Type::String | Type::Message | Type::Bool | Type::Int32 | Type::Int64);
+        if never && matches!(self.what, What::One(_)) { Ok(false) } else { self.may_be_null() }
+    }
+
+    fn may_be_null(&self) -> Result<bool, Error> {
         let What::One(payload) = self.what else { return Ok(matches!(self.what, What::Null)) };
         Ok(match self.ty {
             Type::Time | Type::MicroTime => read_time(self.context, payload)?.is_none(),
@@ -112,15 +134,27 @@ impl<'a, 'de> Node<'a, 'de> {
         depth.checked_sub(1).ok_or_else(|| ErrorKind::Depth.into())
     }
 
-    fn fields(
-        self,
+    #[inline]
+    fn open(
+        &self,
         message: Message,
         payload: Payload<'de>,
         kind: Option<Kind>,
-    ) -> Result<Form<'a, 'de>, Error> {
+    ) -> Result<Opened<'a, 'de>, Error> {
         let depth = Self::deeper(self.depth)?;
         let source = Source::new(self.context, message, payload)?;
-        Ok(Form::Members(Members::Fields(Fields::new(self.context, depth, message, source, kind))))
+        Ok(Opened { context: self.context, depth, message, source, kind })
+    }
+
+    /// The message that it is, if it is one.
+    #[inline]
+    pub(super) fn message(&self) -> Result<Option<Opened<'a, 'de>>, Error> {
+        match self.what {
+            What::One(payload) if self.ty == Type::Message => {
+                self.open(self.message, payload, None).map(Some)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// A list that a custom type contains under that number.
@@ -131,18 +165,16 @@ impl<'a, 'de> Node<'a, 'de> {
     }
 
     /// What it is in JSON.
-    #[inline]
     pub(super) fn form(self) -> Result<Form<'a, 'de>, Error> {
         match self.what {
             What::One(payload) => match self.ty {
                 Type::Message => {
-                    let message = self.message;
-                    self.fields(message, payload, None)
+                    self.open(self.message, payload, None).map(Form::Message)
                 }
                 Type::String => Ok(Form::Leaf(Leaf::Text(payload.text()?))),
                 _ => self.other(payload),
             },
-            What::Object(kind, payload) => self.fields(kind.message(), payload, Some(kind)),
+            What::Object(kind, payload) => self.open(kind.message(), payload, Some(kind)).map(Form::Message),
             What::List(number, first, source) => {
                 let depth = Self::deeper(self.depth)?;
                 let elements =
@@ -152,7 +184,7 @@ impl<'a, 'de> Node<'a, 'de> {
             What::Map(number, first, source) => {
                 let depth = Self::deeper(self.depth)?;
                 let entries = Entries::new(self.context, depth, self.ty, self.message, number, first, source);
-                Ok(Form::Members(Members::Entries(entries)))
+                Ok(Form::Map(entries))
             }
             What::Null => Ok(Form::Leaf(Leaf::Null)),
             What::Text(text) => Ok(Form::Leaf(Leaf::Text(text))),
@@ -215,16 +247,14 @@ impl<'a, 'de> Node<'a, 'de> {
             Type::Strings => return self.list(Type::String, payload, 1),
             // They have been dealt with; and a reader of them is the right one anyway.
             Type::Message => {
-                let message = self.message;
-                return self.fields(message, payload, None);
+                return self.open(self.message, payload, None).map(Form::Message);
             }
             Type::String => Leaf::Text(payload.text()?),
         }))
     }
 
     fn schema(self, payload: Payload<'de>) -> Result<Form<'a, 'de>, Error> {
-        let message = self.message;
-        self.fields(message, payload, None)
+        self.open(self.message, payload, None).map(Form::Message)
     }
 
     /// An object within an object, as in `v1.List`.
@@ -237,7 +267,7 @@ impl<'a, 'de> Node<'a, 'de> {
             let (api_version, kind) = (api_version.to_owned(), kind.to_owned());
             return Err(ErrorKind::UnknownKind { api_version, kind }.into());
         };
-        self.fields(kind.message(), Payload::Wire(Value::Bytes(raw)), Some(kind))
+        self.open(kind.message(), Payload::Bytes(raw), Some(kind)).map(Form::Message)
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
 use crate::{
     error::{Error, ErrorKind},
     schema::{Message, Shape, Type},
-    wire::{self, Value, WireError, WireType},
+    wire::{self, Value, WireType},
 };
 
 /// What the readers of one object share.
@@ -31,30 +31,45 @@ type Entry<'de> = (u32, Payload<'de>);
 /// The value of a field.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Payload<'de> {
-    Wire(Value<'de>),
+    Bytes(&'de [u8]),
+    Varint(u64),
+    I64(u64),
+    /// No type is encoded so.
+    I32,
     /// A message in several pieces, which lie in the context.
     Parts(usize),
 }
 
-impl<'de> Payload<'de> {
-    pub(super) const EMPTY: Self = Self::Wire(Value::Bytes(&[]));
-
-    fn wire_type(&self) -> WireType {
-        match self {
-            Self::Wire(value) => value.wire_type(),
-            Self::Parts(_) => WireType::Bytes,
+impl<'de> From<Value<'de>> for Payload<'de> {
+    fn from(value: Value<'de>) -> Self {
+        match value {
+            Value::Varint(value) => Self::Varint(value),
+            Value::I64(value) => Self::I64(value),
+            Value::Bytes(value) => Self::Bytes(value),
+            Value::I32(_) => Self::I32,
         }
     }
+}
+
+impl<'de> Payload<'de> {
+    pub(super) const EMPTY: Self = Self::Bytes(&[]);
 
     #[cold]
+    #[inline(never)]
     fn mismatch(&self, expected: WireType) -> Error {
-        ErrorKind::WireType { found: self.wire_type(), expected }.into()
+        let found = match self {
+            Self::Bytes(_) | Self::Parts(_) => WireType::Bytes,
+            Self::Varint(_) => WireType::Varint,
+            Self::I64(_) => WireType::I64,
+            Self::I32 => WireType::I32,
+        };
+        ErrorKind::WireType { found, expected }.into()
     }
 
     #[inline]
     pub(super) fn varint(&self) -> Result<u64, Error> {
         match self {
-            Self::Wire(Value::Varint(value)) => Ok(*value),
+            Self::Varint(value) => Ok(*value),
             other => Err(other.mismatch(WireType::Varint)),
         }
     }
@@ -62,7 +77,7 @@ impl<'de> Payload<'de> {
     #[inline]
     pub(super) fn double(&self) -> Result<f64, Error> {
         match self {
-            Self::Wire(Value::I64(bits)) => Ok(f64::from_bits(*bits)),
+            Self::I64(bits) => Ok(f64::from_bits(*bits)),
             other => Err(other.mismatch(WireType::I64)),
         }
     }
@@ -70,24 +85,27 @@ impl<'de> Payload<'de> {
     #[inline]
     pub(super) fn bytes(&self) -> Result<&'de [u8], Error> {
         match self {
-            Self::Wire(Value::Bytes(bytes)) => Ok(bytes),
+            Self::Bytes(bytes) => Ok(bytes),
             other => Err(other.mismatch(WireType::Bytes)),
         }
     }
 
     #[inline]
     pub(super) fn text(&self) -> Result<&'de str, Error> {
-        Ok(std::str::from_utf8(self.bytes()?)?)
+        match std::str::from_utf8(self.bytes()?) {
+            Ok(text) => Ok(text),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Zero, false or empty: what JSON leaves out where the field is no pointer and has omitempty.
     #[inline]
     pub(super) fn is_zero(&self) -> bool {
         match self {
-            Self::Wire(Value::Varint(value)) => *value == 0,
-            Self::Wire(Value::Bytes(bytes)) => bytes.is_empty(),
+            Self::Bytes(bytes) => bytes.is_empty(),
+            Self::Varint(value) => *value == 0,
             // Also minus zero, as in Go.
-            Self::Wire(Value::I64(bits)) => bits << 1 == 0,
+            Self::I64(bits) => bits << 1 == 0,
             _ => false,
         }
     }
@@ -99,40 +117,47 @@ impl<'de> Payload<'de> {
         context: &Context<'de>,
         mut f: impl FnMut(u32, Payload<'de>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let mut read = |bytes: &'de [u8]| {
-            let mut at = 0;
-            while at < bytes.len() {
-                let (number, wire_type) = wire::read_tag(bytes, &mut at)?;
-                f(number, Self::Wire(wire::read_value(bytes, &mut at, wire_type)?))?;
-            }
-            Ok(())
-        };
-        match self {
+        let parts;
+        let (first, others): (_, &[_]) = match self {
             Self::Parts(id) => {
-                let parts = context.parts.borrow().get(id).cloned().unwrap_or_default();
-                parts.iter().try_for_each(|part| read(part))
+                parts = context.parts.borrow().get(id).cloned().unwrap_or_default();
+                (&[][..], &parts)
             }
-            other => read(other.bytes()?),
+            other => (other.bytes()?, &[]),
+        };
+        let mut others = others.iter();
+        let mut source = Source { bytes: first, sorted: 0, at: 0 };
+        loop {
+            while let Some((number, payload, rest)) = source.peek(context)? {
+                source = rest;
+                f(number, payload)?;
+            }
+            match others.next() {
+                Some(next) => source.bytes = next,
+                None => return Ok(()),
+            }
         }
     }
 }
 
 /// The fields of a message that are still to be read.
 #[derive(Clone, Copy)]
-pub(super) enum Source<'de> {
-    Wire(&'de [u8]),
-    Sorted { id: usize, at: usize },
+pub(super) struct Source<'de> {
+    /// What is left of its bytes.
+    bytes: &'de [u8],
+    /// Or which of the sorted messages in the context it is, counted from 1, and where in it.
+    sorted: usize,
+    at: usize,
 }
 
 impl<'de> Source<'de> {
     /// The fields of that message.
-    #[inline]
-    pub(super) fn new(
-        context: &Context<'de>,
-        message: Message,
-        payload: Payload<'de>,
-    ) -> Result<Self, Error> {
-        if context.sorts { Self::merged(context, message, payload) } else { Ok(Self::Wire(payload.bytes()?)) }
+    #[inline(always)]
+    pub(super) fn new(context: &Context<'de>, message: Message, payload: Payload<'de>) -> Result<Self, Error> {
+        match payload {
+            Payload::Bytes(bytes) if !context.sorts => Ok(Self { bytes, sorted: 0, at: 0 }),
+            _ => Self::merged(context, message, payload),
+        }
     }
 
     /// Its fields in the order of their numbers, what stands there only once merged as Go would.
@@ -144,10 +169,10 @@ impl<'de> Source<'de> {
             let Some((number, last)) = run.last() else { continue };
             match message.field_by_number(*number) {
                 Some(field) if field.shape() == Shape::Single => merged.push(match field.ty() {
-                    // Go's own unmarshalling of times begins afresh each time.
                     Type::Bool | Type::Int32 | Type::Int64 | Type::Double | Type::String | Type::Bytes => {
                         (*number, *last)
                     }
+                    // Go's own unmarshalling of times begins afresh each time.
                     Type::Time | Type::MicroTime => (*number, *last),
                     _ => (*number, context.join(run)?),
                 }),
@@ -165,33 +190,34 @@ impl<'de> Source<'de> {
     }
 
     /// The next field, and what comes behind it.
-    #[inline]
-    pub(super) fn peek(
-        &self,
-        context: &Context<'de>,
-    ) -> Result<Option<(u32, Payload<'de>, Self)>, WireError> {
-        match *self {
-            Self::Wire([]) => Ok(None),
-            Self::Wire(bytes) => {
-                let mut at = 0;
-                let (number, wire_type) = wire::read_tag(bytes, &mut at)?;
-                let value = wire::read_value(bytes, &mut at, wire_type)?;
-                let rest = bytes.get(at..).unwrap_or_default();
-                Ok(Some((number, Payload::Wire(value), Self::Wire(rest))))
-            }
-            Self::Sorted { id, at } => Ok(context
-                .entry(id, at)
-                .map(|(number, payload)| (number, payload, Self::Sorted { id, at: at + 1 }))),
+    #[inline(always)]
+    pub(super) fn peek(&self, context: &Context<'de>) -> Result<Option<(u32, Payload<'de>, Self)>, Error> {
+        if let Some((number, payload, rest)) = field(self.bytes) {
+            return Ok(Some((number, payload, Self { bytes: rest, ..*self })));
         }
+        if self.bytes.is_empty() && self.sorted == 0 {
+            return Ok(None);
+        }
+        self.peek_slowly(context)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn peek_slowly(&self, context: &Context<'de>) -> Result<Option<(u32, Payload<'de>, Self)>, Error> {
+        if let Some(id) = self.sorted.checked_sub(1) {
+            let entry = context.entry(id, self.at);
+            return Ok(entry.map(|(number, payload)| (number, payload, Self { at: self.at + 1, ..*self })));
+        }
+        let mut at = 0;
+        let (number, wire_type) = wire::read_tag(self.bytes, &mut at)?;
+        let value = wire::read_value(self.bytes, &mut at, wire_type)?;
+        let bytes = self.bytes.get(at..).unwrap_or_default();
+        Ok(Some((number, value.into(), Self { bytes, ..*self })))
     }
 
     /// The next field, if it has that number.
-    #[inline]
-    pub(super) fn next_of(
-        &mut self,
-        context: &Context<'de>,
-        number: u32,
-    ) -> Result<Option<Payload<'de>>, Error> {
+    #[inline(always)]
+    pub(super) fn next_of(&mut self, context: &Context<'de>, number: u32) -> Result<Option<Payload<'de>>, Error> {
         Ok(match self.peek(context)? {
             Some((found, payload, rest)) if found == number => {
                 *self = rest;
@@ -201,12 +227,43 @@ impl<'de> Source<'de> {
         })
     }
 
-    /// How many bytes are still to be read; `None` where the message was sorted.
-    pub(super) fn len(&self) -> Option<usize> {
-        match self {
-            Self::Wire(bytes) => Some(bytes.len()),
-            Self::Sorted { .. } => None,
+    /// How many bytes are still to be read, unless the message was sorted.
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+/// The next field where it has a common form: a number of up to two bytes, and so on. For others there is `wire`, which
+/// also says what is wrong.
+#[inline(always)]
+fn field(bytes: &[u8]) -> Option<(u32, Payload<'_>, &[u8])> {
+    let (tag, bytes) = short_varint(bytes)?;
+    let number = tag >> 3;
+    if number == 0 {
+        return None;
+    }
+    match tag & 7 {
+        2 => {
+            let (len, bytes) = short_varint(bytes)?;
+            let (value, rest) = bytes.split_at_checked(len as usize)?;
+            Some((number, Payload::Bytes(value), rest))
         }
+        0 => {
+            let (value, rest) = short_varint(bytes)?;
+            Some((number, Payload::Varint(value.into()), rest))
+        }
+        _ => None,
+    }
+}
+
+/// A varint of one or two bytes.
+#[inline(always)]
+fn short_varint(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    match bytes {
+        [one @ ..0x80, rest @ ..] => Some(((*one).into(), rest)),
+        [one, two @ ..0x80, rest @ ..] => Some((u32::from(one & 0x7f) | u32::from(*two) << 7, rest)),
+        _ => None,
     }
 }
 
@@ -230,7 +287,7 @@ impl<'de> Context<'de> {
     fn keep(&self, entries: Vec<Entry<'de>>) -> Source<'de> {
         let mut sorted = self.sorted.borrow_mut();
         sorted.push(entries.into());
-        Source::Sorted { id: sorted.len() - 1, at: 0 }
+        Source { bytes: &[], sorted: sorted.len(), at: 0 }
     }
 
     fn entry(&self, id: usize, at: usize) -> Option<Entry<'de>> {

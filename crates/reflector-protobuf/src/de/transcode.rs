@@ -4,6 +4,7 @@ use serde_json::value::RawValue;
 
 use super::{
     Root,
+    members::Members,
     node::{Form, Leaf},
     read,
 };
@@ -49,20 +50,8 @@ pub(super) fn write(form: Form<'_, '_>, out: &mut Vec<u8>) -> Result<(), Error> 
             Leaf::Owned(text) => serde_json::to_writer(out, &text)?,
             Leaf::Time(text) => serde_json::to_writer(out, text.as_str())?,
         },
-        Form::Members(mut members) => {
-            out.push(b'{');
-            let mut first = true;
-            while let Some(name) = members.next()? {
-                if !std::mem::take(&mut first) {
-                    out.push(b',');
-                }
-                serde_json::to_writer(&mut *out, name)?;
-                out.push(b':');
-                let value = members.value().form().and_then(|form| write(form, out));
-                value.map_err(|error| members.locate(error))?;
-            }
-            out.push(b'}');
-        }
+        Form::Message(message) => write_members(message.members(), out)?,
+        Form::Map(entries) => write_members(Members::Entries(entries), out)?,
         Form::Elements(mut elements) => {
             out.push(b'[');
             let mut first = true;
@@ -70,8 +59,11 @@ pub(super) fn write(form: Form<'_, '_>, out: &mut Vec<u8>) -> Result<(), Error> 
                 if !std::mem::take(&mut first) {
                     out.push(b',');
                 }
-                let element = element.form().and_then(|form| write(form, out));
-                element.map_err(|error| elements.locate(error))?;
+                let mut written = element.form().and_then(|form| write(form, out));
+                if let Err(error) = &mut written {
+                    elements.locate(error);
+                }
+                written?;
             }
             out.push(b']');
         }
@@ -81,6 +73,25 @@ pub(super) fn write(form: Form<'_, '_>, out: &mut Vec<u8>) -> Result<(), Error> 
             compact(json.get(), out);
         }
     }
+    Ok(())
+}
+
+fn write_members(mut members: Members<'_, '_>, out: &mut Vec<u8>) -> Result<(), Error> {
+    out.push(b'{');
+    let mut first = true;
+    while members.next()? {
+        if !std::mem::take(&mut first) {
+            out.push(b',');
+        }
+        serde_json::to_writer(&mut *out, members.name())?;
+        out.push(b':');
+        let mut written = members.value().form().and_then(|form| write(form, out));
+        if let Err(error) = &mut written {
+            members.locate(error);
+        }
+        written?;
+    }
+    out.push(b'}');
     Ok(())
 }
 

@@ -49,10 +49,16 @@ impl FieldRow {
         self.flags & I != 0
     }
 
-    /// Is it in JSON also where it is not on the wire?
+    /// Is it, or may a field that it embeds be, in JSON also where it is not on the wire?
     #[inline]
-    pub(crate) fn is_always(&self) -> bool {
-        self.flags & (P | O | I) == 0
+    pub(crate) fn is_implied(&self) -> bool {
+        self.flags & (P | O) == 0
+    }
+
+    /// Is it one value and not embedded?
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.flags & (I | L | M) == 0
     }
 
     /// Does JSON leave it out where the wire has a zero value?

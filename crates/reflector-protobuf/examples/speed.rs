@@ -67,7 +67,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         measure(&protobuf, |pod| drop(black_box(from_slice::<Pod>(kind, pod))));
         return Ok(());
     }
-    let list: serde_json::Value = serde_json::from_slice(&fs::read(Path::new(&corpus).join("pods-200.json"))?)?;
+    let list: serde_json::Value =
+        serde_json::from_slice(&fs::read(Path::new(&corpus).join("pods-200.json"))?)?;
     let mut json = Vec::new();
     for item in list["items"].as_array().ok_or("no items")? {
         let mut item = item.clone();
@@ -97,7 +98,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     if wanted("slim") {
         report("six fields", measure(&protobuf, |pod| drop(black_box(from_slice::<Slim>(kind, pod)))));
-        report("six fields from JSON", measure(&json, |pod| drop(black_box(serde_json::from_slice::<Slim>(pod)))));
+        report(
+            "six fields from JSON",
+            measure(&json, |pod| drop(black_box(serde_json::from_slice::<Slim>(pod)))),
+        );
     }
     if wanted("value") {
         let of = |pod: &Vec<u8>| drop(black_box(from_slice::<serde_json::Value>(kind, pod)));

@@ -319,7 +319,3 @@ impl<'de> SeqAccess<'de> for Elements<'_, 'de> {
         Some(Elements::size_hint(self))
     }
 }
-
-#[cfg(test)]
-#[path = "de/de_tests.rs"]
-mod tests;

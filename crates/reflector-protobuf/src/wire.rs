@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-/// Bytes that are not protobuf. The offset is that of the field, or the varint, that was begun there.
+/// Bytes that are not protobuf. The offset is that of the tag or the value that was begun there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireError {

@@ -107,10 +107,7 @@ impl<'a, 'de> Elements<'a, 'de> {
             };
             match (self.ty, payload) {
                 // Numbers may be packed: Go does not write them so, but reads them.
-                (
-                    Type::Bool | Type::Int32 | Type::Int64 | Type::Double,
-                    Payload::Bytes(bytes),
-                ) => {
+                (Type::Bool | Type::Int32 | Type::Int64 | Type::Double, Payload::Bytes(bytes)) => {
                     self.packed = bytes;
                 }
                 _ => return Ok(Some(payload)),

@@ -260,9 +260,9 @@ impl<'a, 'de> Fields<'a, 'de> {
     }
 }
 
-/// What Go's zero value is.
+/// What JSON has for a field that is not on the wire: Go's zero value.
 fn zero<'a, 'de>(row: &FieldRow) -> What<'a, 'de> {
-    if row.shape() != Shape::Single {
+    if row.shape() != Shape::Single || row.is_pointer() {
         return What::Null;
     }
     What::One(match row.ty {

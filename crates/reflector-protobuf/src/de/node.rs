@@ -168,9 +168,7 @@ impl<'a, 'de> Node<'a, 'de> {
     pub(super) fn form(self) -> Result<Form<'a, 'de>, Error> {
         match self.what {
             What::One(payload) => match self.ty {
-                Type::Message => {
-                    self.open(self.message, payload, None).map(Form::Message)
-                }
+                Type::Message => self.open(self.message, payload, None).map(Form::Message),
                 Type::String => Ok(Form::Leaf(Leaf::Text(payload.text()?))),
                 _ => self.other(payload),
             },

@@ -153,7 +153,11 @@ pub(super) struct Source<'de> {
 impl<'de> Source<'de> {
     /// The fields of that message.
     #[inline(always)]
-    pub(super) fn new(context: &Context<'de>, message: Message, payload: Payload<'de>) -> Result<Self, Error> {
+    pub(super) fn new(
+        context: &Context<'de>,
+        message: Message,
+        payload: Payload<'de>,
+    ) -> Result<Self, Error> {
         match payload {
             Payload::Bytes(bytes) if !context.sorts => Ok(Self { bytes, sorted: 0, at: 0 }),
             _ => Self::merged(context, message, payload),
@@ -217,7 +221,11 @@ impl<'de> Source<'de> {
 
     /// The next field, if it has that number.
     #[inline(always)]
-    pub(super) fn next_of(&mut self, context: &Context<'de>, number: u32) -> Result<Option<Payload<'de>>, Error> {
+    pub(super) fn next_of(
+        &mut self,
+        context: &Context<'de>,
+        number: u32,
+    ) -> Result<Option<Payload<'de>>, Error> {
         Ok(match self.peek(context)? {
             Some((found, payload, rest)) if found == number => {
                 *self = rest;

@@ -52,7 +52,7 @@ impl FieldRow {
     /// Is it, or may a field that it embeds be, in JSON also where it is not on the wire?
     #[inline]
     pub(crate) fn is_implied(&self) -> bool {
-        self.flags & (P | O) == 0
+        self.flags & O == 0
     }
 
     /// Is it one value and not embedded?

@@ -13,6 +13,7 @@ mod time;
 mod transcode;
 
 pub use node::MAX_DEPTH;
+pub(crate) use time::GO_ZERO;
 pub use transcode::to_json;
 
 use elements::Elements;

@@ -71,6 +71,9 @@ pub enum ErrorKind {
     /// The type that is read into does not take what the object has.
     #[error("{0}")]
     Data(String),
+    /// JSON that cannot be written as protobuf: it is broken, or a value is not of its field's type.
+    #[error(transparent)]
+    Input(serde_json::Error),
     /// Fields are not in the order of their numbers. Never leaves the crate: the reader begins again, ready for that.
     #[doc(hidden)]
     #[error("fields out of order")]

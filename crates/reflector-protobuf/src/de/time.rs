@@ -3,7 +3,7 @@
 use crate::error::{Error, ErrorKind};
 
 /// Go's zero time, year 1, which is null in JSON.
-pub(super) const GO_ZERO: i64 = -62_135_596_800;
+pub(crate) const GO_ZERO: i64 = -62_135_596_800;
 
 const DAY: i64 = 86_400;
 

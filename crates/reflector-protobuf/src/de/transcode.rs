@@ -8,7 +8,7 @@ use super::{
     node::{Form, Leaf},
     read,
 };
-use crate::{Kind, error::Error};
+use crate::{Kind, compact::compact, error::Error};
 
 /// Appends the JSON of an object to `out`, from its message (without [`Envelope`](crate::Envelope)).
 ///
@@ -93,18 +93,4 @@ fn write_members(mut members: Members<'_, '_>, out: &mut Vec<u8>) -> Result<(), 
     }
     out.push(b'}');
     Ok(())
-}
-
-/// Without the white space between values: a line stays a line.
-fn compact(json: &str, out: &mut Vec<u8>) {
-    let mut in_string = false;
-    let mut escaped = false;
-    out.extend(json.bytes().filter(|&byte| {
-        if in_string {
-            (in_string, escaped) = (escaped || byte != b'"', !escaped && byte == b'\\');
-            return true;
-        }
-        in_string = byte == b'"';
-        !matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
-    }));
 }

@@ -4,6 +4,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
 use reflector_protobuf::{
@@ -75,6 +76,25 @@ pub(crate) fn corpus() -> Option<Vec<Pair>> {
     }
     assert!(rest.is_empty());
     Some(pairs)
+}
+
+/// Single objects: one of each kind there is, and what a server has (of many pods only some); `None` as for the fixtures.
+pub(crate) fn objects() -> Option<&'static [Pair]> {
+    static OBJECTS: OnceLock<Option<Vec<Pair>>> = OnceLock::new();
+    let objects = OBJECTS.get_or_init(|| {
+        let mut objects = fixtures()?;
+        let is_one = |pair: &Pair| !pair.name.starts_with("List ");
+        objects.extend(
+            corpus()?
+                .into_iter()
+                .filter(is_one)
+                .enumerate()
+                .filter(|(i, _)| i % 4 == 0)
+                .map(|(_, pair)| pair),
+        );
+        Some(objects)
+    });
+    objects.as_deref()
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {

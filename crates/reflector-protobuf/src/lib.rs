@@ -6,6 +6,7 @@ mod envelope;
 mod error;
 pub mod schema;
 mod ser;
+mod trim;
 pub mod wire;
 
 pub use de::{MAX_DEPTH, from_message, from_slice, to_json};
@@ -13,3 +14,4 @@ pub use envelope::{Envelope, EnvelopeError, PREFIX};
 pub use error::{Error, ErrorKind};
 pub use schema::{Field, Kind, Message, Shape, Type};
 pub use ser::{envelope, from_json, to_vec};
+pub use trim::{PathError, Trim};

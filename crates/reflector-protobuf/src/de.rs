@@ -6,12 +6,14 @@ use serde::de::{
 };
 
 mod elements;
+mod find;
 mod members;
 mod node;
 mod source;
 mod time;
 mod transcode;
 
+pub use find::{Found, find};
 pub use node::MAX_DEPTH;
 pub(crate) use time::GO_ZERO;
 pub use transcode::to_json;

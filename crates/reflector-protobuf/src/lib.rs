@@ -9,7 +9,7 @@ mod ser;
 mod trim;
 pub mod wire;
 
-pub use de::{MAX_DEPTH, from_message, from_slice, to_json};
+pub use de::{Found, MAX_DEPTH, find, from_message, from_slice, to_json};
 pub use envelope::{Envelope, EnvelopeError, PREFIX};
 pub use error::{Error, ErrorKind};
 pub use schema::{Field, Kind, Message, Shape, Type};

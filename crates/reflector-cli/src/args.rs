@@ -110,6 +110,9 @@ pub(crate) struct Demo {
     /// How much goes wrong.
     #[arg(long, value_enum, default_value_t, value_name = "PROFILE")]
     pub(crate) faults: Faults,
+    /// In which form the copy keeps its objects.
+    #[arg(long, value_enum, default_value_t, value_name = "FORM")]
+    pub(crate) body: Body,
     /// Where all chance comes from: data, changes and faults. Drawn, and shown, if not given.
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
@@ -119,6 +122,18 @@ pub(crate) struct Demo {
     /// How the result is told; with json the last line on stdout is one JSON object.
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) output: DemoOutput,
+}
+
+/// In which form a copy keeps its objects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Body {
+    /// Compressed with a dictionary learned from the collection itself.
+    #[default]
+    Packed,
+    /// The bytes as they came.
+    Wire,
+    /// Nothing but the decoded pods.
+    Decoded,
 }
 
 /// How much goes wrong.

@@ -54,12 +54,11 @@ impl Compressor {
 
     /// The packed form, unless it would be as large as the original.
     pub(crate) fn packed(&self, bytes: &[u8], context: &mut CCtx<'_>) -> Option<Packed> {
-        let length = u32::try_from(bytes.len()).ok()?;
         let mut packed = Vec::with_capacity(zstd_safe::compress_bound(bytes.len()));
         context.compress_using_cdict(&mut packed, bytes, &self.prepared).ok()?;
         // A copy of the exact size: the room was for the worst case.
         let smaller = packed.len() < bytes.len();
-        smaller.then(|| Packed::new(Box::from(&packed[..]), length, Arc::clone(&self.dictionary)))
+        smaller.then(|| Packed::new(Box::from(&packed[..]), Arc::clone(&self.dictionary)))
     }
 }
 

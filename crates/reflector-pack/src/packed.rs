@@ -6,12 +6,10 @@ use crate::Dictionary;
 
 /// One byte string, packed.
 ///
-/// Takes 32 bytes and its packed length.
+/// Takes 24 bytes and its packed length.
 #[derive(Clone)]
 pub struct Packed {
     bytes: Box<[u8]>,
-    /// Of the original.
-    length: u32,
     /// What it was packed with; none, if it is kept as it is.
     dictionary: Option<Arc<Dictionary>>,
 }
@@ -19,11 +17,11 @@ pub struct Packed {
 impl Packed {
     /// A byte string as it is.
     pub(crate) fn stored(bytes: &[u8]) -> Self {
-        Self { bytes: bytes.into(), length: u32::try_from(bytes.len()).unwrap_or(u32::MAX), dictionary: None }
+        Self { bytes: bytes.into(), dictionary: None }
     }
 
-    pub(crate) fn new(bytes: Box<[u8]>, length: u32, dictionary: Arc<Dictionary>) -> Self {
-        Self { bytes, length, dictionary: Some(dictionary) }
+    pub(crate) fn new(bytes: Box<[u8]>, dictionary: Arc<Dictionary>) -> Self {
+        Self { bytes, dictionary: Some(dictionary) }
     }
 
     /// The original.
@@ -34,10 +32,7 @@ impl Packed {
     pub fn unpack(&self) -> Result<Vec<u8>, Corrupt> {
         match &self.dictionary {
             None => Ok(self.bytes.to_vec()),
-            Some(dictionary) => {
-                let length = usize::try_from(self.length).map_err(|_| Corrupt)?;
-                dictionary.unpack(&self.bytes, length).ok_or(Corrupt)
-            }
+            Some(dictionary) => dictionary.unpack(&self.bytes, self.len()).ok_or(Corrupt),
         }
     }
 
@@ -46,7 +41,11 @@ impl Packed {
     pub fn len(&self) -> usize {
         match &self.dictionary {
             None => self.bytes.len(),
-            Some(_) => usize::try_from(self.length).unwrap_or(usize::MAX),
+            // A frame begins with the length of its content (RFC 8878 §3.1.1.1.4).
+            Some(_) => {
+                let length = zstd_safe::get_frame_content_size(&self.bytes).ok().flatten();
+                length.and_then(|length| usize::try_from(length).ok()).unwrap_or_default()
+            }
         }
     }
 

@@ -119,7 +119,7 @@ impl Packer {
         state.current = Some(Arc::new(compressor));
     }
 
-    /// Packs one byte string. Those that would not become smaller, or are larger than 4 GiB, are kept as they are.
+    /// Packs one byte string. Those that would not become smaller are kept as they are.
     ///
     /// Where the dictionary has worn out, this call may take the time to learn a new one.
     #[must_use]

@@ -44,6 +44,17 @@ pub enum WireError {
 }
 
 impl WireError {
+    /// Where the field or varint was begun that cannot be read.
+    #[must_use]
+    pub fn offset(&self) -> usize {
+        match self {
+            Self::Truncated { offset }
+            | Self::Overflow { offset }
+            | Self::FieldNumber { offset }
+            | Self::WireType { offset, .. } => *offset,
+        }
+    }
+
     /// The same, for bytes that lie `by` further inside of others.
     #[must_use]
     pub fn shifted(mut self, by: usize) -> Self {

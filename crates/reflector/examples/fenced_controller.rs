@@ -45,7 +45,7 @@ async fn main() -> Result<(), Error> {
     // A deletion is seen at once too, and by its uid: whoever takes the name is another one.
     let first = workers.list().swap_remove(0);
     // With a precondition, so that nobody else is deleted who took the name meanwhile.
-    let only = Preconditions { uid: Some(first.uid().to_owned()), ..Preconditions::default() };
+    let only = Preconditions { uid: Some(first.uid().to_string()), ..Preconditions::default() };
     api.delete(first.name(), &DeleteParams { preconditions: Some(only), ..DeleteParams::default() }).await?;
     workers.deleted(first.key(), first.uid(), None);
     assert_eq!(workers.list().len(), WORKERS - 1);

@@ -20,11 +20,11 @@ use tracing::{debug, info, warn};
 use crate::{
     Change, Object, ResourceVersion, Store, StoreError,
     metrics::Metrics,
+    prepare::Preparation,
     protocol::{
         CheckResult, Disposition, ErrorReport, EventKind, Failure, Machine, Order, Phase, Status, Time,
     },
     source::{ListOptions, ListPart, ListStream, ListWatch, WatchOptions, WatchStream, refused},
-    transform::Chain,
     wire::{EventType, InvalidObject, ListItem, ListMeta, WatchEvent},
 };
 
@@ -49,7 +49,7 @@ pub(crate) struct Driver<K, L, S> {
     pub(crate) resync_if: ResyncPredicate,
     pub(crate) status: watch::Sender<Status>,
     pub(crate) metrics: Metrics,
-    pub(crate) transforms: Chain<K>,
+    pub(crate) preparation: Arc<Preparation<K>>,
     /// The origin of the machine's time.
     pub(crate) started: Instant,
     pub(crate) main: Main<K>,
@@ -216,12 +216,14 @@ where
     fn list(&mut self, options: ListOptions) -> BoxFuture<'static, Result<ListStream<K>, Failure>> {
         self.metrics.list();
         debug!(version = ?options.version, limit = ?options.limit, page = options.continue_token.is_some(), "list");
-        let (source, refresh) = (Arc::clone(&self.source), std::mem::take(&mut self.refresh));
+        let (source, preparation) = (Arc::clone(&self.source), Arc::clone(&self.preparation));
+        let refresh = std::mem::take(&mut self.refresh);
         async move {
             if refresh {
                 source.refresh().await;
             }
-            source.list(options).await
+            // What comes is prepared before anything else sees it, and once (ST-4, Q-4).
+            Ok(preparation.list(source.list(options).await?))
         }
         .boxed()
     }
@@ -229,12 +231,14 @@ where
     fn watch(&mut self, options: WatchOptions) -> BoxFuture<'static, Result<WatchStream<K>, Failure>> {
         self.metrics.watch();
         debug!(version = ?options.version, streaming = options.send_initial_events.is_some(), "watch");
-        let (source, refresh) = (Arc::clone(&self.source), std::mem::take(&mut self.refresh));
+        let (source, preparation) = (Arc::clone(&self.source), Arc::clone(&self.preparation));
+        let refresh = std::mem::take(&mut self.refresh);
         async move {
             if refresh {
                 source.refresh().await;
             }
-            source.watch(options).await
+            let initial = options.send_initial_events == Some(true);
+            Ok(preparation.watch(source.watch(options).await?, initial))
         }
         .boxed()
     }
@@ -290,17 +294,12 @@ where
         let mut changes = Vec::with_capacity(items.len());
         for item in items {
             match item {
-                ListItem::Object(object) => changes.push(Change::Upsert(self.transform(object))),
+                ListItem::Object(object) => changes.push(Change::Upsert(object)),
                 ListItem::Invalid(invalid) => self.invalid(now, &invalid),
             }
         }
         let staged = self.store.stage(changes);
         self.check_store(now, staged);
-    }
-
-    /// What came from the server, as it is to be kept (ST-4, Q-4): before anything else sees it, and once.
-    fn transform(&self, object: Object<K>) -> Object<K> {
-        self.transforms.apply(object, &self.metrics)
     }
 
     fn end_page(&mut self, now: Time, end: ListMeta) {
@@ -314,9 +313,9 @@ where
         let mut batch = Batch { disposition: Disposition::Drop, changes: Vec::new() };
         for event in events {
             let (kind, change) = match event {
-                WatchEvent::Added(object) => (EventKind::Added, Change::Upsert(self.transform(object))),
-                WatchEvent::Modified(object) => (EventKind::Modified, Change::Upsert(self.transform(object))),
-                WatchEvent::Deleted(object) => (EventKind::Deleted, Change::Delete(self.transform(object))),
+                WatchEvent::Added(object) => (EventKind::Added, Change::Upsert(object)),
+                WatchEvent::Modified(object) => (EventKind::Modified, Change::Upsert(object)),
+                WatchEvent::Deleted(object) => (EventKind::Deleted, Change::Delete(object)),
                 other => {
                     self.flush(now, &mut batch);
                     self.take_sign(now, other);

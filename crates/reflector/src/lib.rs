@@ -68,6 +68,7 @@ pub mod condition;
 mod driver;
 pub mod fence;
 pub mod health;
+mod hot;
 pub mod informer;
 #[cfg(feature = "kube-runtime")]
 pub mod kube_runtime;
@@ -75,6 +76,7 @@ mod lister;
 mod metrics;
 mod namespaces;
 mod object;
+mod prepare;
 pub mod protocol;
 mod reflector;
 pub mod selector;
@@ -89,14 +91,18 @@ pub mod wire;
 
 pub use driver::Control;
 pub use fence::FencedCache;
+pub use hot::Hot;
 pub use informer::{EventHandler, InformerFactory, Registration, SharedInformer};
 pub use lister::{Lister, NamespaceLister, NotFound};
 pub use namespaces::{NamespaceNotReady, NamespacedBuilder, NamespacedReflector, NotAllReady};
-pub use object::{DecodeCause, DecodeError, InvalidKey, Object, ObjectKey, ObjectMeta};
+pub use object::{
+    DecodeCause, DecodeError, Encoding, InvalidKey, Labels, Object, ObjectKey, ObjectMeta, Uid,
+};
+pub use prepare::BodyForm;
 pub use reflector::{Builder, Handle, NotReady, Reflector};
 pub use selector::{FieldSelector, LabelSelector};
 #[cfg(feature = "kube")]
-pub use source::{KubeListWatch, kube_client};
+pub use source::{Format, KubeListWatch, kube_client};
 pub use store::{Cache, Change, Delta, Event, Index, IndexBy, Policy, Store, StoreError, Subscription};
 pub use version::ResourceVersion;
 pub use wait::WaitError;

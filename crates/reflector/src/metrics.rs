@@ -76,8 +76,8 @@ impl Metrics {
         self.invalid.increment(1);
     }
 
-    pub(crate) fn transform_error(&self) {
-        counter!("reflector_transform_errors_total", "resource" => self.resource.clone()).increment(1);
+    pub(crate) fn transform_errors(&self) -> Counter {
+        counter!("reflector_transform_errors_total", "resource" => self.resource.clone())
     }
 
     /// A read of the collection began. It may be another try, or another way, of one that was counted.

@@ -20,6 +20,7 @@ use crate::{
     driver::{Control, Driver, ErrorHandler, Main, ResyncPredicate, Second},
     health::Monitor,
     metrics::Metrics,
+    prepare::{BodyForm, Preparation},
     protocol::{BackoffOptions, ErrorReport, InitialRead, Machine, Options, Phase, Status},
     source::{ListWatch, Selection},
     store::CacheWriter,
@@ -305,6 +306,7 @@ struct Settings<K, L> {
     on_error: ErrorHandler,
     resync_if: ResyncPredicate,
     transforms: Chain<K>,
+    body: BodyForm<K>,
     seed: Option<u64>,
 }
 
@@ -318,6 +320,7 @@ impl<K: Send + 'static, L: ListWatch<K>> Builder<K, L> {
             on_error: Box::new(|_| Control::Continue),
             resync_if: Box::new(|| true),
             transforms: Chain::default(),
+            body: BodyForm::default(),
             seed: None,
         };
         Self { cache, writer, settings }
@@ -488,6 +491,26 @@ impl<K: Send + 'static, L: ListWatch<K>> Builder<K, L> {
         self
     }
 
+    /// In which form the bodies of objects are kept. Default: [`BodyForm::packed`].
+    ///
+    /// ```
+    /// # use reflector::{Reflector, KubeListWatch, BodyForm};
+    /// /// Of a pod, what this program needs.
+    /// #[derive(serde::Deserialize)]
+    /// struct Placed { spec: Spec }
+    /// #[derive(serde::Deserialize)]
+    /// #[serde(rename_all = "camelCase")]
+    /// struct Spec { node_name: Option<String> }
+    ///
+    /// # fn example(source: KubeListWatch<Placed>) {
+    /// let builder = Reflector::builder(source).body(BodyForm::decoded());
+    /// # }
+    /// ```
+    pub fn body(mut self, form: BodyForm<K>) -> Self {
+        self.settings.body = form;
+        self
+    }
+
     /// The seed of the jitter; random by default. For tests that must run the same way twice.
     pub fn seed(mut self, seed: u64) -> Self {
         self.settings.seed = Some(seed);
@@ -524,15 +547,16 @@ impl<K: Send + 'static, L: ListWatch<K>> Settings<K, L> {
         let (status, shown) = watch::channel(machine.status());
         let (stop, stopped) = watch::channel(false);
         let started = Instant::now();
+        let metrics = Metrics::new(&target);
         let driver = Driver {
             source: Arc::new(self.source),
             store,
             machine,
             on_error: self.on_error,
             resync_if: self.resync_if,
-            transforms: self.transforms,
+            preparation: Preparation::new(self.transforms, self.body, metrics.transform_errors()),
             status,
-            metrics: Metrics::new(&target),
+            metrics,
             started,
             main: Main::None,
             second: Second::None,

@@ -111,7 +111,7 @@ impl Model {
             Op::Put { name, app, ours } => {
                 self.version += 1;
                 let uid =
-                    self.state(name).map_or_else(|| format!("u{}", self.version), |o| o.uid().to_owned());
+                    self.state(name).map_or_else(|| format!("u{}", self.version), |o| o.uid().to_string());
                 let object = pod(NAMES[name], &uid, self.version, APPS[app]);
                 self.history[name].push((self.version, Some(object.clone())));
                 self.events.push_back((self.version, Change::Upsert(object.clone())));
@@ -122,13 +122,14 @@ impl Model {
             Op::Delete { name, ours, answer } => {
                 let Some(last) = self.state(name) else { return };
                 self.version += 1;
-                let deleted = pod(NAMES[name], last.uid(), self.version, last.label("app").unwrap());
+                let deleted =
+                    pod(NAMES[name], &last.uid().to_string(), self.version, last.label("app").unwrap());
                 self.history[name].push((self.version, None));
                 self.events.push_back((self.version, Change::Delete(deleted)));
                 if ours {
                     let last_version = last.version().unwrap().to_string().parse().unwrap();
                     let version = [Some(self.version), Some(last_version), None][answer];
-                    self.answers.push(Answer::Deleted { name, uid: last.uid().to_owned(), version });
+                    self.answers.push(Answer::Deleted { name, uid: last.uid().to_string(), version });
                 }
             }
             Op::Record(which) if !self.answers.is_empty() => self.record(which % self.answers.len()),
@@ -160,7 +161,7 @@ impl Model {
             }
             Answer::Deleted { name, uid, version } => {
                 self.told[name] = self.told[name].max(version.unwrap_or_default());
-                self.pods.deleted(&ObjectKey::new(Some("ns"), NAMES[name]), &uid, version.map(rv).as_ref());
+                self.pods.deleted(&ObjectKey::new(Some("ns"), NAMES[name]), &*uid, version.map(rv).as_ref());
                 self.banned.insert(uid);
             }
         }
@@ -173,7 +174,7 @@ impl Model {
         for (name, text_name) in NAMES.iter().enumerate() {
             let shown = self.pods.get(Some("ns"), text_name);
             prop_assert!(
-                !shown.as_ref().is_some_and(|o| self.banned.contains(o.uid())),
+                !shown.as_ref().is_some_and(|o| self.banned.contains(&o.uid().to_string())),
                 "{shown:?} is deleted"
             );
             let after = self.told[name].max(self.shown[name]);

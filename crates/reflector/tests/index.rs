@@ -191,7 +191,7 @@ fn metadata_is_indexed_without_decoding() {
     let (cache, mut writer) = Cache::new();
     let by_app = cache.index_by(IndexBy::label("app"));
     let by_owner = cache.index_by(IndexBy::owner_uid());
-    let by_uid = cache.index_by(IndexBy::handle(|o: &Object<Pod>| Ok([o.uid().to_owned()])));
+    let by_uid = cache.index_by(IndexBy::handle(|o: &Object<Pod>| Ok([o.uid().to_string()])));
     let broken = labelled("broken", 1, r#"{"app":"web"}"#, "7");
     let owned = Object::from_json(
         r#"{"metadata":{"namespace":"ns","name":"owned","uid":"u",

@@ -193,7 +193,8 @@ fn g49_a_relist_takes_no_second_copy() {
 #[test]
 fn g51_an_object_does_not_keep_its_page() {
     let _alone = alone();
-    let items: Vec<_> = (0..1_000).map(|i| String::from_utf8(large(i).json().to_vec()).unwrap()).collect();
+    let items: Vec<_> =
+        (0..1_000).map(|i| String::from_utf8(large(i).json().unwrap().to_vec()).unwrap()).collect();
     let page = format!(r#"{{"metadata":{{"resourceVersion":"9"}},"items":[{}]}}"#, items.join(","));
     let before = HEAP.current_usage();
     let mut cut = Vec::new();
@@ -204,7 +205,7 @@ fn g51_an_object_does_not_keep_its_page() {
     let Some(ListItem::Object(kept)) = cut.pop() else { panic!("not an object") };
     drop(cut);
     let left = HEAP.current_usage() - before;
-    assert!(left < 4_000, "one object of {} bytes keeps {left}", kept.json().len());
+    assert!(left < 4_000, "one object of {} bytes keeps {left}", kept.json().unwrap().len());
 }
 
 /// client-go#1326, fabric8#3938: the queue of a slow handler grew for ever.

@@ -231,7 +231,8 @@ fn fields_are_compared_as_in_kubernetes() {
 #[test]
 fn fields_of_an_object_without_a_namespace_or_a_whole_body_do_no_harm() {
     let meta = Object::<IgnoredAny>::from_json(r#"{"metadata":{"name":"a"}}"#).unwrap().meta().clone();
-    let broken: Object<IgnoredAny> = Object::new(meta, (&b"{\"spec\":{\"a\":\"x\""[..]).into());
+    let broken: Object<IgnoredAny> =
+        Object::new(meta, reflector::Encoding::Json, (&b"{\"spec\":{\"a\":\"x\""[..]).into());
     let selects = |text: &str| text.parse::<FieldSelector>().unwrap().matches(&broken);
     assert!(selects("metadata.name=a,metadata.namespace="));
     assert!(selects("spec.a!=x") && !selects("spec.a=x"));

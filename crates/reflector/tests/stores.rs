@@ -100,7 +100,7 @@ impl Store<Json> for Told {
         for change in changes {
             let (Change::Upsert(object) | Change::Delete(object)) = &change;
             let read = object.get().map_or_else(|error| error.to_string(), |value| value.to_string());
-            let json = String::from_utf8_lossy(object.json()).into_owned();
+            let json = String::from_utf8_lossy(&object.json().unwrap()).into_owned();
             self.0.send([format!("{change:?}"), read, json]).unwrap();
         }
         Ok(())

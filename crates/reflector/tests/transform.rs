@@ -62,7 +62,7 @@ fn assert_clean(letters: &Reflector<Json>) {
         let value = object.get().unwrap();
         assert_eq!(value.get("data"), None);
         assert_eq!(value["kept"].as_str().unwrap(), object.version().unwrap().to_string());
-        assert!(!String::from_utf8_lossy(object.json()).contains("hunter2"));
+        assert!(!String::from_utf8_lossy(&object.json().unwrap()).contains("hunter2"));
     }
 }
 
@@ -174,7 +174,7 @@ impl Bodies {
     fn tell(&self, what: &str, changes: Vec<Change<Json>>) {
         for change in changes {
             let (Change::Upsert(object) | Change::Delete(object)) = change;
-            self.0.send(format!("{what} {}", String::from_utf8_lossy(object.json()))).unwrap();
+            self.0.send(format!("{what} {}", String::from_utf8_lossy(&object.json().unwrap()))).unwrap();
         }
     }
 }
@@ -277,7 +277,7 @@ async fn what_cannot_be_transformed_is_kept_with_its_header_alone() {
         let expected = format!("ns/{name}: kept without its body, which could not be transformed: {reason}");
         assert_eq!(error.to_string(), expected);
         assert_eq!(object.label("app"), Some(name));
-        let left: Json = serde_json::from_slice(object.json()).unwrap();
+        let left: Json = serde_json::from_slice(&object.json().unwrap()).unwrap();
         let metadata = json!({"namespace": "ns", "name": name, "uid": format!("u-{name}"), "resourceVersion": "5",
                               "labels": {"app": name}});
         assert_eq!(left, json!({ "metadata": metadata }));
@@ -381,7 +381,7 @@ struct Metadata {
 }
 
 fn letter() -> Object<Letter> {
-    Object::from_json(secret("a", "5").json()).unwrap()
+    Object::from_json(secret("a", "5").json().unwrap()).unwrap()
 }
 
 /// Its data is numbers, so a text in it does not fit.

@@ -9,7 +9,7 @@ pub(super) fn same_revisions<K>(copy: &Snapshot<K>, truth: &[StoredObject]) -> b
     copy.len() == truth.len()
         && truth.iter().all(|stored| {
             find(copy, stored).is_some_and(|object| {
-                object.uid() == stored.uid && version_of(object) == stored.revision.to_string()
+                *object.uid() == *stored.uid && version_of(object) == stored.revision.to_string()
             })
         })
 }
@@ -44,16 +44,16 @@ fn version_of<K>(object: &Object<K>) -> String {
 fn difference<K>(copy: &Snapshot<K>, stored: &StoredObject) -> Option<String> {
     let key = format!("{}/{}", stored.namespace, stored.name);
     let Some(object) = find(copy, stored) else { return Some(format!("{key}: {MISSING}")) };
-    if object.uid() != stored.uid {
+    if *object.uid() != *stored.uid {
         return Some(format!("{key}: uid {} in the copy, {} on the server", object.uid(), stored.uid));
     }
     let version = version_of(object);
     if version != stored.revision.to_string() {
         return Some(format!("{key}: version {version} in the copy, {} on the server", stored.revision));
     }
-    let ours: Value = match serde_json::from_slice(object.json()) {
+    let ours: Value = match object.decode_as() {
         Ok(value) => value,
-        Err(error) => return Some(format!("{key}: the copy is no JSON: {error}")),
+        Err(error) => return Some(format!("{key}: the copy cannot be read: {error}")),
     };
     let mut theirs: Value = serde_json::from_slice(&stored.body).unwrap_or_default();
     // Items of a list come without their type, which the reflector fills in (K13).

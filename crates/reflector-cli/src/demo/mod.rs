@@ -13,7 +13,7 @@ use std::{
 };
 
 use k8s_openapi::api::core::v1::Pod;
-use reflector::{KubeListWatch, Reflector, kube_client, protocol::BackoffOptions};
+use reflector::{BodyForm, KubeListWatch, Reflector, kube_client, protocol::BackoffOptions};
 use reflector_apiserver::faults::Profile;
 
 use self::{
@@ -39,6 +39,7 @@ pub(crate) struct Options {
     rate: f64,
     duration: Duration,
     profile: Profile,
+    body: args::Body,
     seed: u64,
     settle: Duration,
     json: bool,
@@ -59,6 +60,7 @@ impl TryFrom<args::Demo> for Options {
                 args::Faults::Some => Profile::Some,
                 args::Faults::Storm => Profile::Storm,
             },
+            body: args.body,
             seed: args.seed.unwrap_or_else(|| RandomState::new().hash_one(0) % SEEDS),
             settle: args.settle,
             json: args.output == DemoOutput::Json,
@@ -146,7 +148,12 @@ fn start(options: &Options, cluster: &Cluster) -> Result<Reflector<Pod>, Error> 
             protocol.streaming_probe_after = Duration::from_secs(10);
             protocol.slow_retry = Duration::from_secs(1);
         });
-    Ok(builder.start())
+    let form = match options.body {
+        args::Body::Packed => BodyForm::packed(),
+        args::Body::Wire => BodyForm::wire(),
+        args::Body::Decoded => BodyForm::decoded(),
+    };
+    Ok(builder.body(form).start())
 }
 
 /// Waits until the copy is at the server's state, for as long as patience lasts.

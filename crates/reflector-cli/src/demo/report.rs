@@ -35,6 +35,10 @@ pub(super) struct Report {
     resource_version: Option<String>,
     elapsed_s: f64,
     peak_rss_bytes: Option<u64>,
+    /// What the objects of the copy take.
+    copy_bytes: usize,
+    /// What they would take as they came.
+    copy_unpacked_bytes: usize,
     seed: u64,
     /// None if it converged.
     pub(super) differences: Vec<String>,
@@ -51,6 +55,7 @@ impl Report {
         let server = numbers.cluster.server();
         let faults = server.with_faults(|faults| faults.injected().clone());
         let counters = numbers.counters;
+        let memory = numbers.reflector.cache().memory();
         Self {
             objects: numbers.reflector.cache().len(),
             changes: numbers.changes.get(),
@@ -69,6 +74,8 @@ impl Report {
             resource_version: numbers.reflector.cache().version().map(|version| version.to_string()),
             elapsed_s: (elapsed.as_secs_f64() * 1000.0).round() / 1000.0,
             peak_rss_bytes: Memory::now().peak,
+            copy_bytes: memory.total(),
+            copy_unpacked_bytes: memory.headers + memory.unpacked,
             seed: options.seed,
             differences,
         }
@@ -104,6 +111,12 @@ impl Report {
         writeln!(text, "relists  {}{}", self.relists, reasons(&self.relists_by_reason))?;
         let kinds = self.faults_by_kind.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect();
         writeln!(text, "faults   {}{}", self.faults, reasons(&kinds))?;
+        writeln!(
+            text,
+            "copy     {} of memory for what would be {} as it came",
+            bytes(self.copy_bytes as u64),
+            bytes(self.copy_unpacked_bytes as u64)
+        )?;
         let peak = self.peak_rss_bytes.map(|peak| format!(", {} of memory with the server", bytes(peak)));
         writeln!(text, "took     {:.1} s{}, seed {}", self.elapsed_s, peak.unwrap_or_default(), self.seed)?;
         let (color, verdict) = if self.converged {

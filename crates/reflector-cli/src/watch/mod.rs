@@ -13,7 +13,7 @@ use std::{future::pending, time::Duration};
 
 use kube::core::{ApiResource, GroupVersionKind};
 use reflector::{
-    Control, KubeListWatch, NotReady, Policy, Reflector, Subscription,
+    Control, Format, KubeListWatch, NotReady, Policy, Reflector, Subscription,
     protocol::{Class, ErrorReport},
     store::{LagMeter, WhenFull},
 };
@@ -61,7 +61,9 @@ async fn follow(options: &Options) -> Result<(), Error> {
     let kind = GroupVersionKind::gvk(&resource.group, &resource.version, &resource.kind);
     let api = ApiResource::from_gvk_with_plural(&kind, &resource.plural);
     let source =
-        KubeListWatch::<serde_json::Value>::dynamic(connection.client.clone(), &api, scope.as_deref());
+        KubeListWatch::<serde_json::Value>::dynamic(connection.client.clone(), &api, scope.as_deref())
+            // What is shown is to be what the server wrote, to the order of its members.
+            .format(Format::Json);
     let session = Session { options, connection: &connection, resource, scope: scope.as_deref(), counters };
     if options.metadata_only { session.run(source.metadata_only()).await } else { session.run(source).await }
 }

@@ -138,7 +138,7 @@ impl Printer {
             Form::Json => items.iter().try_for_each(|(event, object)| {
                 write!(out, r#"{{"type":"{event}","object":"#)?;
                 // A line is an event, whatever the server's taste in line ends.
-                out.write_all(&compact_json(object.json()))?;
+                out.write_all(&compact_json(&object.json().map_err(io::Error::other)?))?;
                 out.write_all(b"}\n")
             }),
             Form::Yaml => items.iter().try_for_each(|(event, object)| {
@@ -187,9 +187,9 @@ impl Printer {
     }
 }
 
-/// The object as a tree. What the reflector keeps is valid JSON; if it were not, nothing is shown of it.
+/// The object as a tree. What cannot be read shows nothing.
 fn value<K>(object: &Object<K>) -> Value {
-    serde_json::from_slice(object.json()).unwrap_or_default()
+    object.decode_as().unwrap_or_default()
 }
 
 fn yaml(document: &impl Serialize) -> io::Result<String> {

@@ -79,7 +79,7 @@ use self::{
     state::{Keys, State},
 };
 use crate::{
-    Cache, Index, Object, ObjectKey, ResourceVersion,
+    Cache, Index, Object, ObjectKey, ResourceVersion, Uid,
     store::{Snapshot, UnknownIndex},
     transform::{self, Transform},
     wire::InvalidObject,
@@ -165,9 +165,9 @@ impl<K: 'static> FencedCache<K> {
     /// The uid is the one that was deleted; it must be known, so delete with a precondition or take it from the answer.
     /// The version is the one in the answer, if there is one, whether it is that of the deletion or of the last state
     /// (servers differ). Without a uid and without a version nothing can be recorded.
-    pub fn deleted(&self, key: &ObjectKey, uid: &str, version: Option<&ResourceVersion>) {
+    pub fn deleted(&self, key: &ObjectKey, uid: impl Into<Uid>, version: Option<&ResourceVersion>) {
         let mut state = self.state();
-        state.delete(key, uid, version, &self.cache.snapshot());
+        state.delete(key, &uid.into(), version, &self.cache.snapshot());
     }
 
     /// The object under a key. The namespace is `None` for cluster-scoped objects.

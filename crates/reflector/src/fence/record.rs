@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use tokio::time::Instant;
 
-use crate::{Object, ObjectKey, ResourceVersion, protocol::Revision, store::Snapshot};
+use crate::{Object, ObjectKey, ResourceVersion, Uid, protocol::Revision, store::Snapshot};
 
 /// What the cache has under a key, and what it is current as of there.
 pub(super) struct View<'a, K> {
@@ -52,14 +52,14 @@ struct Written<K> {
     /// What the cache had when this was recorded.
     base: Option<Object<K>>,
     /// Objects that had the name before, and are known to be gone, whatever the cache still tells of them.
-    gone: Vec<Box<str>>,
+    gone: Vec<Uid>,
     at: Instant,
 }
 
 /// An object that is known to be gone.
 #[derive(Clone)]
 struct Deleted {
-    uid: Box<str>,
+    uid: Uid,
     version: Option<ResourceVersion>,
     /// The latest version at which it is known to have been there.
     alive: Option<ResourceVersion>,
@@ -110,17 +110,17 @@ impl<K> Written<K> {
     }
 
     fn knows_gone(&self, object: &Object<K>) -> bool {
-        self.gone.iter().any(|uid| **uid == *object.uid())
+        self.gone.iter().any(|uid| uid == object.uid())
     }
 
     /// Another object had the name before this one.
-    fn comes_after(&mut self, uid: &str) {
+    fn comes_after(&mut self, uid: &Uid) {
         if uid.is_empty() || uid == self.object.uid() {
             return;
         }
         self.base.take_if(|base| base.uid() == uid);
-        if !self.gone.iter().any(|gone| **gone == *uid) {
-            self.gone.push(uid.into());
+        if !self.gone.iter().any(|gone| gone == uid) {
+            self.gone.push(uid.clone());
         }
     }
 }
@@ -133,7 +133,7 @@ impl Deleted {
     /// Whether the cache has the object. One that has a later version came back into the selection.
     fn is_shown<K>(&self, view: &View<'_, K>) -> bool {
         view.cached.is_some_and(|cached| {
-            cached.uid() == &*self.uid
+            *cached.uid() == self.uid
                 && order(cached.version(), self.version.as_ref()) != Some(Ordering::Greater)
         })
     }
@@ -160,7 +160,7 @@ impl Deleted {
     fn is_after<K>(&mut self, written: &Object<K>) -> bool {
         let version = written.version();
         if !self.uid.is_empty()
-            && *self.uid == *written.uid()
+            && self.uid == *written.uid()
             && order(version, self.version.as_ref()) != Some(Ordering::Greater)
         {
             self.was_alive_at(version);
@@ -219,7 +219,7 @@ impl<K> Record<K> {
     /// Records that an object is gone.
     pub(super) fn delete(
         &mut self,
-        uid: &str,
+        uid: &Uid,
         version: Option<&ResourceVersion>,
         view: &View<'_, K>,
         at: Instant,
@@ -227,9 +227,9 @@ impl<K> Record<K> {
         if uid.is_empty() && version.is_none() {
             return;
         }
-        let at_uid = self.deleted.iter().position(|deleted| *deleted.uid == *uid);
+        let at_uid = self.deleted.iter().position(|deleted| deleted.uid == *uid);
         let at_uid = at_uid.unwrap_or_else(|| {
-            self.deleted.push(Deleted { uid: uid.into(), version: None, alive: None, seen: false, at });
+            self.deleted.push(Deleted { uid: uid.clone(), version: None, alive: None, seen: false, at });
             self.deleted.len() - 1
         });
         let deleted = &mut self.deleted[at_uid];

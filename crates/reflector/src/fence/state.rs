@@ -9,7 +9,7 @@ use std::{
 use tokio::time::Instant;
 
 use super::record::{Answer, Record, View};
-use crate::{Object, ObjectKey, ResourceVersion, store::Snapshot};
+use crate::{Object, ObjectKey, ResourceVersion, Uid, store::Snapshot};
 
 /// Fewer records than this are not worth a sweep.
 const SWEEP_MIN: usize = 64;
@@ -67,7 +67,7 @@ impl<K> State<K> {
     pub(super) fn delete(
         &mut self,
         key: &ObjectKey,
-        uid: &str,
+        uid: &Uid,
         version: Option<&ResourceVersion>,
         snapshot: &Snapshot<K>,
     ) {

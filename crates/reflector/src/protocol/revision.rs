@@ -49,14 +49,14 @@ impl Revision {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ObjectKey, ResourceVersion};
+    use crate::{Labels, ObjectKey, ResourceVersion};
 
     fn meta(uid: &str, version: &str) -> ObjectMeta {
         ObjectMeta {
             key: ObjectKey::new(Some("ns"), "a"),
             uid: uid.into(),
             version: ResourceVersion::new(version),
-            labels: Box::default(),
+            labels: Labels::default(),
         }
     }
 

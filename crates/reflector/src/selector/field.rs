@@ -1,12 +1,12 @@
 //! Field selectors: fields of an object that must or must not have a value.
 
-use std::{fmt, str::FromStr};
+use std::{borrow::Cow, fmt, str::FromStr};
 
 use super::{
     FieldSelectorError,
     lookup::{self, Found},
 };
-use crate::Object;
+use crate::{Encoding, Object};
 
 /// What objects are selected by their fields: all requirements must hold, and where there are none, everything is
 /// selected.
@@ -139,9 +139,20 @@ pub(crate) fn field<'a, K>(object: &'a Object<K>, path: &str) -> Found<'a> {
     match path {
         "metadata.name" => Found::Text(object.name().into()),
         "metadata.namespace" => object.namespace().map_or(Found::Missing, |name| Found::Text(name.into())),
-        // What could not be transformed has no fields that could be compared.
-        _ if !object.is_usable() => Found::Other,
-        path => lookup::find(object.json(), path),
+        // What has no bytes has no fields that could be compared.
+        path => match (object.encoding(), object.bytes()) {
+            (_, Err(_)) => Found::Other,
+            (Encoding::Json, Ok(Cow::Borrowed(json))) => lookup::find(json, path),
+            (Encoding::Json, Ok(Cow::Owned(json))) => lookup::find(&json, path).into_owned(),
+            (Encoding::Protobuf(kind), Ok(bytes)) => {
+                let path: Vec<_> = path.split('.').collect();
+                match reflector_protobuf::find(kind, &bytes, &path) {
+                    Ok(Some(reflector_protobuf::Found::Text(text))) => Found::Text(text.into_owned().into()),
+                    Ok(None) => Found::Missing,
+                    Ok(Some(_)) | Err(_) => Found::Other,
+                }
+            }
+        },
     }
 }
 

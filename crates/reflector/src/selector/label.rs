@@ -225,10 +225,7 @@ impl LabelSelector {
     /// Whether an object is selected.
     #[must_use]
     pub fn matches(&self, meta: &ObjectMeta) -> bool {
-        let labels = &meta.labels;
-        self.matches_labels(|key| {
-            labels.binary_search_by(|(name, _)| (**name).cmp(key)).ok().map(|i| &*labels[i].1)
-        })
+        self.matches_labels(|key| meta.labels.get(key))
     }
 
     /// Whether labels are selected; `label` gives the value of one by its name.

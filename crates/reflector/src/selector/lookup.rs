@@ -18,6 +18,16 @@ pub(crate) enum Found<'a> {
     Other,
 }
 
+impl Found<'_> {
+    pub(super) fn into_owned(self) -> Found<'static> {
+        match self {
+            Self::Missing => Found::Missing,
+            Self::Text(text) => Found::Text(Cow::Owned(text.into_owned())),
+            Self::Other => Found::Other,
+        }
+    }
+}
+
 /// What a dotted path leads to. Of duplicates the last counts; in a body that is not one JSON object there is nothing.
 pub(super) fn find<'a>(json: &'a [u8], path: &str) -> Found<'a> {
     let names = path.split('.').count();

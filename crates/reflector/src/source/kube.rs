@@ -4,13 +4,16 @@ use std::{
     fmt,
     marker::PhantomData,
     pin::Pin,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use bytes::Bytes;
-use futures::{Stream, StreamExt, TryStreamExt, stream};
-use http::{HeaderMap, Request, Response, StatusCode, header};
+use futures::{Stream, StreamExt, TryStreamExt, stream, stream::BoxStream};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use kube::{
     Client, Config, Resource,
@@ -18,9 +21,11 @@ use kube::{
     core::{ApiResource, NamespaceResourceScope, PartialObjectMeta},
 };
 
+use reflector_protobuf::Kind;
+
 use super::{ListOptions, ListPart, ListStream, ListWatch, WatchOptions, WatchStream, refused};
 use crate::{
-    protocol::Failure,
+    protocol::{Failure, FailureKind},
     wire::{Inflate, Limits, ListCutter, Status, TypeMeta, WatchCutter, WireError},
 };
 
@@ -53,6 +58,9 @@ pub struct KubeListWatch<K> {
     types: TypeMeta,
     target: String,
     form: Form,
+    format: Format,
+    /// The server has refused protobuf, or sent some that cannot be read: from then on JSON is asked for.
+    json_only: Arc<AtomicBool>,
     limits: Limits,
     compression: bool,
     kind: PhantomData<fn() -> K>,
@@ -66,6 +74,21 @@ enum Form {
     Whole,
     Metadata,
 }
+
+/// In which format objects are asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Format {
+    /// Protobuf for the built-in types and for metadata, JSON for everything else, and for servers that speak no
+    /// protobuf. What a server has refused once is not asked for again.
+    #[default]
+    Protobuf,
+    /// JSON.
+    Json,
+}
+
+/// The media type of Kubernetes' protobuf.
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// An error body is read no further than this, and no longer than [`ERROR_BODY_WAIT`].
 const ERROR_BODY_MAX: usize = 64 << 10;
@@ -139,6 +162,8 @@ impl<K> KubeListWatch<K> {
             types: TypeMeta::new(R::api_version(dynamic), R::kind(dynamic)),
             target,
             form,
+            format: Format::default(),
+            json_only: Arc::default(),
             limits: Limits::default(),
             compression: true,
             kind: PhantomData,
@@ -148,18 +173,53 @@ impl<K> KubeListWatch<K> {
     /// The same collection, of which the server sends nothing but the metadata: the cheapest way to follow names,
     /// labels and owners.
     #[must_use]
-    pub fn metadata_only(self) -> KubeListWatch<PartialObjectMeta<K>> {
+    pub fn metadata_only(mut self) -> KubeListWatch<PartialObjectMeta<K>> {
+        self.types = TypeMeta::new("meta.k8s.io/v1", "PartialObjectMetadata");
+        self.form = Form::Metadata;
+        self.read_as()
+    }
+
+    /// The same collection, read as another type: a struct of just those fields that are needed. Everything else is
+    /// skipped when an object is decoded, whatever the type of the collection is.
+    ///
+    /// ```no_run
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use reflector::{BodyForm, KubeListWatch, Reflector};
+    ///
+    /// #[derive(serde::Deserialize)]
+    /// struct Placed { spec: Spec }
+    /// #[derive(serde::Deserialize)]
+    /// #[serde(rename_all = "camelCase")]
+    /// struct Spec { node_name: Option<String> }
+    ///
+    /// # fn example(client: kube::Client) {
+    /// let pods = KubeListWatch::<Pod>::all(client).read_as::<Placed>();
+    /// let pods = Reflector::builder(pods).body(BodyForm::decoded()).start();
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn read_as<T>(self) -> KubeListWatch<T> {
         KubeListWatch {
             client: self.client,
             renew: self.renew,
             path: self.path,
-            types: TypeMeta::new("meta.k8s.io/v1", "PartialObjectMetadata"),
+            types: self.types,
             target: self.target,
-            form: Form::Metadata,
+            form: self.form,
+            format: self.format,
+            json_only: self.json_only,
             limits: self.limits,
             compression: self.compression,
             kind: PhantomData,
         }
+    }
+
+    /// In which format the objects are asked for. Default: [`Format::Protobuf`], which takes the server, the network and
+    /// this side a fraction of what JSON takes.
+    #[must_use]
+    pub fn format(mut self, format: Format) -> Self {
+        self.format = format;
+        self
     }
 
     /// How large things may get before they are refused.
@@ -205,12 +265,21 @@ impl<K> KubeListWatch<K> {
         self.client.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn accept(&self, list: bool) -> &'static str {
-        match (self.form, list) {
-            (Form::Whole, _) => "application/json",
-            (Form::Metadata, true) => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
-            (Form::Metadata, false) => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
-        }
+    /// Whether protobuf is worth asking for.
+    fn wants_protobuf(&self) -> bool {
+        self.format == Format::Protobuf
+            && !self.json_only.load(Ordering::Relaxed)
+            && Kind::find(&self.types.api_version, &self.types.kind).is_some()
+    }
+
+    fn accept(&self, list: bool) -> String {
+        let form = match (self.form, list) {
+            (Form::Whole, _) => "",
+            (Form::Metadata, true) => ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+            (Form::Metadata, false) => ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+        };
+        let json = format!("application/json{form}");
+        if self.wants_protobuf() { format!("{PROTOBUF}{form},{json}") } else { json }
     }
 
     /// Sends one request; the answer is a success, or a [`Failure`].
@@ -229,24 +298,67 @@ impl<K> KubeListWatch<K> {
         let response = self.client().send(request).await.map_err(Failure::transport)?;
         if response.status() == StatusCode::OK { Ok(response) } else { Err(refusal(response).await) }
     }
+
+    /// Sends one request; where the server takes no protobuf (406), it is sent once more for JSON.
+    async fn negotiate(
+        &self,
+        parameters: Vec<(&'static str, String)>,
+        list: bool,
+    ) -> Result<Answer, Failure> {
+        let wanted = self.wants_protobuf();
+        let response = match self.send(parameters.clone(), list).await {
+            Err(failure) if wanted && matches!(failure.kind(), FailureKind::Refused { code: 406, .. }) => {
+                tracing::info!(target = %self.target, "the server takes no protobuf, so JSON is asked for");
+                self.json_only.store(true, Ordering::Relaxed);
+                self.send(parameters, list).await?
+            }
+            sent => sent?,
+        };
+        let content_type = response.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+        let protobuf = content_type.is_some_and(|t| t.starts_with(PROTOBUF.as_bytes()));
+        Ok(Answer { body: plain(response, &self.target), protobuf, json_only: Arc::clone(&self.json_only) })
+    }
+}
+
+/// A success, whose body is still to come.
+struct Answer {
+    body: Plain,
+    protobuf: bool,
+    json_only: Arc<AtomicBool>,
+}
+
+impl Answer {
+    /// A body that cannot be read. One in protobuf may be readable in JSON: the next request asks for that.
+    fn malformed(&self, error: WireError) -> Failure {
+        if self.protobuf
+            && matches!(error, WireError::Protobuf { .. } | WireError::Envelope { member: "kind", .. })
+        {
+            tracing::warn!(%error, "protobuf that cannot be read, so JSON is asked for from now on");
+            self.json_only.store(true, Ordering::Relaxed);
+        }
+        Failure::malformed(error)
+    }
 }
 
 impl<K: Send + 'static> ListWatch<K> for KubeListWatch<K> {
     async fn list(&self, options: ListOptions) -> Result<ListStream<K>, Failure> {
-        let response = self.send(options.parameters(), true).await?;
-        let cutter = ListCutter::<K>::new(Some(self.types.clone()), self.limits);
-        let body = plain(response, &self.target);
-        Ok(stream::try_unfold((body, Some(cutter)), |(mut body, cutter)| async move {
+        let answer = self.negotiate(options.parameters(), true).await?;
+        let cutter = if answer.protobuf {
+            ListCutter::<K>::protobuf(self.limits)
+        } else {
+            ListCutter::<K>::new(Some(self.types.clone()), self.limits)
+        };
+        Ok(stream::try_unfold((answer, Some(cutter)), |(mut answer, cutter)| async move {
             let Some(mut cutter) = cutter else { return Ok(None) };
-            match body.try_next().await? {
+            match answer.body.try_next().await? {
                 Some(slice) => {
                     let mut items = Vec::new();
-                    cutter.push(&slice, &mut items).map_err(Failure::malformed)?;
-                    Ok(Some((ListPart::Items(items), (body, Some(cutter)))))
+                    cutter.push(&slice, &mut items).map_err(|error| answer.malformed(error))?;
+                    Ok(Some((ListPart::Items(items), (answer, Some(cutter)))))
                 }
                 None => {
-                    let end = cutter.finish().map_err(Failure::malformed)?;
-                    Ok(Some((ListPart::End(end), (body, None))))
+                    let end = cutter.finish().map_err(|error| answer.malformed(error))?;
+                    Ok(Some((ListPart::End(end), (answer, None))))
                 }
             }
         })
@@ -254,18 +366,21 @@ impl<K: Send + 'static> ListWatch<K> for KubeListWatch<K> {
     }
 
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream<K>, Failure> {
-        let response = self.send(options.parameters(), false).await?;
-        let cutter = WatchCutter::<K>::new(Some(self.types.clone()), self.limits);
-        let body = plain(response, &self.target);
-        Ok(stream::try_unfold(Some((body, cutter)), |state| async move {
-            let Some((mut body, mut cutter)) = state else { return Ok(None) };
-            match body.try_next().await? {
+        let answer = self.negotiate(options.parameters(), false).await?;
+        let cutter = if answer.protobuf {
+            WatchCutter::<K>::protobuf(self.limits)
+        } else {
+            WatchCutter::<K>::new(Some(self.types.clone()), self.limits)
+        };
+        Ok(stream::try_unfold(Some((answer, cutter)), |state| async move {
+            let Some((mut answer, mut cutter)) = state else { return Ok(None) };
+            match answer.body.try_next().await? {
                 Some(slice) => {
                     let mut events = Vec::new();
-                    cutter.push(&slice, &mut events).map_err(Failure::malformed)?;
-                    Ok(Some((events, Some((body, cutter)))))
+                    cutter.push(&slice, &mut events).map_err(|error| answer.malformed(error))?;
+                    Ok(Some((events, Some((answer, cutter)))))
                 }
-                None => cutter.finish().map(|()| None).map_err(Failure::malformed),
+                None => cutter.finish().map(|()| None).map_err(|error| answer.malformed(error)),
             }
         })
         .boxed())
@@ -291,10 +406,9 @@ impl<K> fmt::Debug for KubeListWatch<K> {
 }
 
 /// The bytes of a body, decompressed while they come.
-fn plain(
-    response: Response<Body>,
-    target: &str,
-) -> impl Stream<Item = Result<Bytes, Failure>> + Send + Unpin + use<> {
+type Plain = BoxStream<'static, Result<Bytes, Failure>>;
+
+fn plain(response: Response<Body>, target: &str) -> Plain {
     let gzip = is_gzip(response.headers());
     let received = metrics::counter!("reflector_received_bytes_total", "resource" => target.to_owned());
     let body = response.into_body().into_data_stream().map_err(Failure::transport);

@@ -9,7 +9,7 @@ use std::{fmt, future::Future, time::Duration};
 use futures::stream::BoxStream;
 
 #[cfg(feature = "kube")]
-pub use self::kube::{KubeListWatch, kube_client};
+pub use self::kube::{Format, KubeListWatch, kube_client};
 pub use options::{ListOptions, Selection, VersionMatch, WatchOptions};
 
 use crate::{

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{ObjectKey, ObjectMeta};
+use crate::{Encoding, Labels, ObjectKey, ObjectMeta, Uid};
 
 type Json = serde_json::Value;
 
@@ -138,8 +138,8 @@ fn k8_a_replay_does_not_bring_back_what_was_deleted_unread() {
     let mut rig = Rig::new();
     rig.put("a", "u1", "5");
     let key = ObjectKey::new(Some("ns"), "a");
-    let meta = ObjectMeta { key, uid: Box::default(), version: None, labels: Box::default() };
-    assert_eq!(rig.change(Change::Delete(Object::new(meta, "{}".into()))), "-a@5?");
+    let meta = ObjectMeta { key, uid: Uid::default(), version: None, labels: Labels::default() };
+    assert_eq!(rig.change(Change::Delete(Object::new(meta, Encoding::Json, "{}".into()))), "-a@5?");
     assert_eq!(rig.put("a", "u1", "5"), "");
     assert_eq!(rig.put("a", "u1", "6"), "+a@6", "a later state is none");
 }

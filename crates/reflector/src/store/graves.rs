@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::{ObjectKey, ObjectMeta, protocol::Revision};
+use crate::{Labels, ObjectKey, ObjectMeta, protocol::Revision};
 
 /// So many deletions are remembered. Replays follow closely on what they repeat, and this bounds the memory.
 const GRAVES_MAX: usize = 1024;
@@ -27,7 +27,7 @@ impl Graves {
         if self.holds(&deleted) {
             return;
         }
-        deleted.labels = Box::default();
+        deleted.labels = Labels::default();
         self.burials += 1;
         self.order.push_back((self.burials, deleted.key.clone()));
         self.deleted.insert(deleted.key.clone(), (self.burials, deleted));
@@ -65,7 +65,7 @@ mod tests {
             key: ObjectKey::new(None, name),
             uid: "u".into(),
             version: ResourceVersion::new(&version.to_string()),
-            labels: Box::default(),
+            labels: Labels::default(),
         }
     }
 

@@ -368,7 +368,7 @@ impl<K> CacheWriter<K> {
         // A transform that failed for a moment is made good by the next list, and does no harm to a good body.
         held.same_revision(new)
             && held.is_usable() >= new.is_usable()
-            && (self.history == History::Same || held.json() == new.json())
+            && (self.history == History::Same || held.same_body(new))
     }
 
     /// An object of another namespace would be outside of every later replacement of this one: a ghost.

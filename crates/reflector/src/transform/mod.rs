@@ -42,12 +42,12 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
+use metrics::Counter;
 use serde::{Serialize, de::DeserializeOwned};
 
 pub use self::{path::PathError, trim::Trim};
 use crate::{
     DecodeCause, DecodeError, Object, ObjectMeta,
-    metrics::Metrics,
     wire::{InvalidObject, WireError},
 };
 
@@ -63,13 +63,13 @@ use crate::{
 /// use reflector::{Object, transform::{Transform, TransformError, Trim}};
 ///
 /// let no_status = |object: Object<serde_json::Value>| {
-///     let mut value = object.decode()?;
+///     let mut value: K = object.decode_as()?;
 ///     value["status"] = serde_json::Value::Null;
 ///     Ok(Object::from_json(value.to_string())?)
 /// };
 /// let both = Trim::new().managed_fields().then(no_status);
 /// let object = Object::from_json(r#"{"metadata":{"managedFields":[],"name":"a"},"status":"fine"}"#)?;
-/// assert_eq!(&both.transform(object)?.json()[..], br#"{"metadata":{"name":"a"},"status":null}"#);
+/// assert_eq!(&both.transform(object)?.json()?[..], br#"{"metadata":{"name":"a"},"status":null}"#);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Transform<K>: Send + Sync + 'static {
@@ -124,7 +124,7 @@ impl<K, A: Transform<K>, B: Transform<K>> Transform<K> for Then<A, B> {
 /// let pod = transform.transform(Object::from_json(
 ///     r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"cart"},"status":{"phase":"Running"}}"#,
 /// )?)?;
-/// assert_eq!(&pod.json()[..], br#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"cart"}}"#);
+/// assert_eq!(&pod.json()?[..], br#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"cart"}}"#);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn typed<K, F>(change: F) -> impl Transform<K>
@@ -133,7 +133,7 @@ where
     F: Fn(&mut K) + Send + Sync + 'static,
 {
     move |object: Object<K>| {
-        let mut value = object.decode()?;
+        let mut value: K = object.decode_as()?;
         change(&mut value);
         // An encoder's words may quote the object, too.
         let json = serde_json::to_vec(&value).map_err(|_| TransformError::Encode)?;
@@ -193,9 +193,9 @@ pub enum TransformError {
     /// What was made of it is another object, or another revision.
     #[error("the transform changed metadata.{0}")]
     Identity(&'static str),
-    /// The body is not JSON.
+    /// The body is malformed.
     #[error("{0}")]
-    Json(#[from] WireError),
+    Malformed(#[from] WireError),
 }
 
 impl TransformError {
@@ -220,7 +220,7 @@ impl TransformError {
             Self::Bodiless(_) => "has no body",
             Self::Invalid(_) => "became no object",
             Self::Identity(_) => "became another object",
-            Self::Json(_) => "is not JSON",
+            Self::Malformed(_) => "is malformed",
         }
     }
 }
@@ -231,6 +231,7 @@ impl From<DecodeError> for TransformError {
         let DecodeError { kind, path, source, .. } = error;
         match source {
             DecodeCause::Json(said) => Self::Decode { kind, path, line: said.line(), column: said.column() },
+            DecodeCause::Protobuf(_) => Self::Decode { kind, path, line: 0, column: 0 },
             cause => Self::Bodiless(Box::new(cause)),
         }
     }
@@ -244,15 +245,19 @@ impl<K: 'static> Chain<K> {
         self.0.push(Box::new(transform));
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The object as it is to be kept; with its header alone if it cannot be transformed, which is reported here.
-    pub(crate) fn apply(&self, object: Object<K>, metrics: &Metrics) -> Object<K> {
-        if self.0.is_empty() {
+    pub(crate) fn apply(&self, object: Object<K>, errors: &Counter) -> Object<K> {
+        if self.is_empty() {
             return object;
         }
         match self.run(&object) {
             Ok(transformed) => transformed,
             Err(error) => {
-                metrics.transform_error();
+                errors.increment(1);
                 tracing::warn!(
                     key = %object.key(), version = ?object.version(), reason = error.kind(),
                     "an object that cannot be transformed is kept without its body"

@@ -1,15 +1,18 @@
-//! Takes parts out of the JSON of an object, without decoding the others.
+//! Takes parts out of an object, without decoding the others.
 
-use std::ops::Range;
+use std::{
+    ops::Range,
+    sync::{Arc, Mutex, PoisonError},
+};
 
-use bytes::Bytes;
+use reflector_protobuf::Kind;
 
 use super::{
     PathError, Transform, TransformError,
     path::{Path, Place},
 };
 use crate::{
-    Object,
+    Encoding, Object,
     wire::{
         WireError,
         json::{
@@ -32,13 +35,19 @@ use crate::{
 ///     r#"{"metadata":{"name":"a","managedFields":[{}]},"status":{"conditions":[{"message":"long","type":"Ready"}]}}"#,
 /// )?;
 /// let pod = trim.transform(pod)?;
-/// assert_eq!(&pod.json()[..], br#"{"metadata":{"name":"a"},"status":{"conditions":[{"type":"Ready"}]}}"#);
+/// assert_eq!(&pod.json()?[..], br#"{"metadata":{"name":"a"},"status":{"conditions":[{"type":"Ready"}]}}"#);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// Of an object in protobuf, a map or list of which nothing is left is gone too: protobuf cannot tell them apart.
 #[derive(Clone, Debug, Default)]
 pub struct Trim {
     paths: Vec<Path>,
+    /// The same for protobuf, by what is trimmed: one kind for each source.
+    compiled: Arc<Mutex<Vec<Compiled>>>,
 }
+
+type Compiled = (Kind, Arc<reflector_protobuf::Trim>);
 
 impl Trim {
     /// Takes nothing away yet.
@@ -69,22 +78,45 @@ impl Trim {
     /// reflector has to know these of every object.
     pub fn path(mut self, path: &str) -> Result<Self, PathError> {
         self.paths.push(Path::new(path)?);
+        self.compiled = Arc::default();
         Ok(self)
     }
 
     /// A path that is known to be good.
     fn known(mut self, path: &str) -> Self {
         self.paths.extend(Path::new(path));
+        self.compiled = Arc::default();
         self
     }
 }
 
-impl<K> Transform<K> for Trim {
-    fn transform(&self, object: Object<K>) -> Result<Object<K>, TransformError> {
-        let json = object.json();
+impl Trim {
+    fn compiled(&self, kind: Kind) -> Result<Arc<reflector_protobuf::Trim>, TransformError> {
+        // Nothing that can panic half-way runs under the lock.
+        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, trim)) = compiled.iter().find(|(known, _)| *known == kind) {
+            return Ok(Arc::clone(trim));
+        }
+        let paths = self.paths.iter().map(Path::to_string);
+        let trim = reflector_protobuf::Trim::new(kind.message(), paths).map_err(TransformError::new)?;
+        let trim = Arc::new(trim);
+        compiled.push((kind, Arc::clone(&trim)));
+        Ok(trim)
+    }
+
+    fn protobuf(&self, kind: Kind, bytes: &[u8]) -> Result<Option<Vec<u8>>, TransformError> {
+        let mut rest = Vec::new();
+        self.compiled(kind)?.trim(bytes, &mut rest).map_err(|error| {
+            let offset = error.offset() as u64;
+            WireError::Protobuf { offset, what: error.to_string() }
+        })?;
+        Ok((rest.len() < bytes.len()).then_some(rest))
+    }
+
+    fn json(&self, json: &[u8]) -> Result<Option<Vec<u8>>, TransformError> {
         let cuts = Cutter::new(&self.paths, json).cuts()?;
         if cuts.is_empty() {
-            return Ok(object);
+            return Ok(None);
         }
         let mut rest = Vec::with_capacity(json.len() - cuts.iter().map(Range::len).sum::<usize>());
         let mut from = 0;
@@ -93,7 +125,25 @@ impl<K> Transform<K> for Trim {
             from = cut.end;
         }
         rest.extend_from_slice(json.get(from..).unwrap_or_default());
-        Ok(Object::new(object.meta().clone(), Bytes::from(rest)))
+        Ok(Some(rest))
+    }
+}
+
+impl<K> Transform<K> for Trim {
+    fn transform(&self, object: Object<K>) -> Result<Object<K>, TransformError> {
+        let bytes = object.bytes()?;
+        let rest = match object.encoding() {
+            Encoding::Json => self.json(&bytes)?,
+            Encoding::Protobuf(kind) => self.protobuf(kind, &bytes)?,
+        };
+        drop(bytes);
+        Ok(match rest {
+            Some(mut rest) => {
+                rest.shrink_to_fit();
+                Object::new(object.meta().clone(), object.encoding(), rest.into())
+            }
+            None => object,
+        })
     }
 }
 

@@ -18,6 +18,14 @@ pub enum WireError {
         /// What was expected and what was found.
         what: String,
     },
+    /// The bytes are not protobuf, or not that of Kubernetes.
+    #[error("malformed protobuf near byte {offset}: {what}")]
+    Protobuf {
+        /// Where the field began that cannot be read.
+        offset: u64,
+        /// What was expected and what was found.
+        what: String,
+    },
     /// Something is larger than its limit allows.
     #[error("{what} at byte {offset} is larger than the limit of {limit} bytes ({name})")]
     TooLarge {

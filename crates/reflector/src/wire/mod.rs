@@ -5,8 +5,8 @@
 //!
 //! | body | reader | yields |
 //! |---|---|---|
-//! | JSON list | [`ListCutter`] | [`ListItem`]s as they come, [`ListMeta`] at the end |
-//! | JSON watch stream | [`WatchCutter`] | [`WatchEvent`]s |
+//! | list, in JSON or protobuf | [`ListCutter`] | [`ListItem`]s as they come, [`ListMeta`] at the end |
+//! | watch stream, in JSON or protobuf | [`WatchCutter`] | [`WatchEvent`]s |
 //! | gzip around either | [`Inflate`] | plain bytes, in slices of bounded size |
 //! | anything with an error code | [`Status::from_body`] | what the server meant to say |
 //!
@@ -29,24 +29,29 @@
 //! let ListItem::Object(cart) = &items[0] else { panic!() };
 //! assert_eq!(cart.key().to_string(), "shop/cart");
 //! // The list left out what every item is; it is filled in.
-//! assert!(cart.json().starts_with(br#"{"kind":"Pod","apiVersion":"v1","#));
+//! assert!(cart.json()?.starts_with(br#"{"kind":"Pod","apiVersion":"v1","#));
 //! # Ok::<(), reflector::wire::WireError>(())
 //! ```
 
+mod cutter;
 mod error;
 mod gzip;
 pub(crate) mod json;
+mod protobuf;
 mod status;
 
 use std::fmt;
 
 pub use self::{
+    cutter::{ListCutter, WatchCutter},
     error::WireError,
     gzip::Inflate,
-    json::{list::ListCutter, watch::WatchCutter},
     status::{Status, StatusCause, StatusDetails},
 };
 use crate::{Object, ObjectKey, ResourceVersion};
+
+/// Marks the bookmark that ends the initial events (KEP-3157).
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 /// What one object is: `v1` and `Pod`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -4,9 +4,12 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use super::json::{
-    meta::{self, Leaf, leaf},
-    scan::{Scanner, Token},
+use super::{
+    json::{
+        meta::{self, Leaf, leaf},
+        scan::{Scanner, Token},
+    },
+    protobuf,
 };
 
 /// Of a longer body, only the beginning is looked at. In bytes.
@@ -87,6 +90,8 @@ impl Status {
     #[must_use]
     pub fn from_body(http_status: u16, content_type: Option<&str>, body: &[u8]) -> Self {
         let body = body.get(..BODY_MAX).unwrap_or(body);
+        let json = protobuf::status_json(body);
+        let body = json.as_deref().unwrap_or(body);
         let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body).trim_ascii();
         let mut status = match body.first() {
             Some(b'{') => Self::from_json(body),

@@ -246,14 +246,14 @@ async fn handlers_see_what_the_transform_made() {
     let informer = SharedInformer::new(Reflector::builder(source).transform(trim));
     let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel::<String>();
     let (one, two) = (sender.clone(), sender);
-    let json = |o: &reflector::Object<Json>| String::from_utf8_lossy(o.json()).into_owned();
+    let json = |o: &reflector::Object<Json>| String::from_utf8_lossy(&o.json().unwrap()).into_owned();
     let handler = Callbacks::new()
         .on_add(move |o, _| one.send(json(&o)).unwrap())
         .on_update(move |old, new| two.send(json(&old) + &json(&new)).unwrap());
     informer.add_handler(handler).unwrap();
     informer.start().unwrap();
     let with_spec = |version: &str| {
-        let text = String::from_utf8_lossy(object("a", "u1", version).json()).into_owned();
+        let text = String::from_utf8_lossy(&object("a", "u1", version).json().unwrap()).into_owned();
         reflector::Object::from_json(text.replacen('{', r#"{"spec":"secret","#, 1)).unwrap()
     };
     let stream = server.sync(&[with_spec("5")], "5").await;

@@ -28,11 +28,11 @@ fn what_was_written_is_transformed_too() {
     let fenced = FencedCache::new(cache).transform(Trim::new().path("/data").unwrap());
     fenced.written(one("a", "u", "7"));
     let a = fenced.get(Some("ns"), "a").unwrap();
-    assert!(!String::from_utf8_lossy(a.json()).contains("hunter2"));
+    assert!(!String::from_utf8_lossy(&a.json().unwrap()).contains("hunter2"));
     let failing = fenced.transform(|_| Err(reflector::transform::TransformError::new("no")));
     failing.written(one("b", "u", "8"));
     let b = failing.get(Some("ns"), "b").unwrap();
-    assert!(b.get().is_err() && !String::from_utf8_lossy(b.json()).contains("hunter2"));
+    assert!(b.get().is_err() && !String::from_utf8_lossy(&b.json().unwrap()).contains("hunter2"));
 }
 
 /// Symptom: with opaque versions, an object that was created anew vanished when the watch told of the end, or of a

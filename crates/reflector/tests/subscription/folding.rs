@@ -102,14 +102,14 @@ proptest! {
                     let object = make(name, uid, red);
                     // The same object again, or another one.
                     let object = match held.filter(|_| uid == 0) {
-                        Some(held) => tinted(object.name(), held.uid(), object.version().unwrap().to_string().parse().unwrap(), object.label("tint").unwrap()),
+                        Some(held) => tinted(object.name(), &held.uid().to_string(), object.version().unwrap().to_string().parse().unwrap(), object.label("tint").unwrap()),
                         None => object,
                     };
                     apply(&mut writer, vec![Change::Upsert(object)]);
                 }
                 Op::Delete(name) => if let Some(held) = cache.get(Some("ns"), &format!("o{name}")) {
                     let now: u64 = make(name, 1, false).version().unwrap().to_string().parse().unwrap();
-                    apply(&mut writer, vec![Change::Delete(tinted(held.name(), held.uid(), now, held.label("tint").unwrap()))]);
+                    apply(&mut writer, vec![Change::Delete(tinted(held.name(), &held.uid().to_string(), now, held.label("tint").unwrap()))]);
                 },
                 Op::Replace(objects) => {
                     let kept = cache.list().into_iter().step_by(2).map(Change::Upsert);

@@ -70,7 +70,7 @@ fn key_of(object: &Object<Json>) -> Key {
 
 fn state_of(object: &Object<Json>) -> State {
     let tint = object.label("tint").unwrap().to_owned();
-    State { version: version_of(object), uid: object.uid().to_owned(), tint }
+    State { version: version_of(object), uid: object.uid().to_string(), tint }
 }
 
 /// The model after each version.
@@ -154,7 +154,7 @@ impl Reader {
             }
             Event::Deleted { last, .. } => {
                 let known = self.known.remove(&key_of(last)).expect(&at);
-                assert!(known.uid == last.uid() && known.version <= version_of(last), "{at}");
+                assert!(*last.uid() == *known.uid && known.version <= version_of(last), "{at}");
             }
             Event::Synced => assert!(!std::mem::replace(&mut self.synced, true), "{at}"),
             Event::Resync(object) => {

@@ -263,7 +263,7 @@ fn labels_are_sorted_and_names_unescaped() {
     )
     .unwrap();
     assert_eq!(object.key().name(), "a\n");
-    assert_eq!(object.labels().collect::<Vec<_>>(), [("a", "\""), ("m", ""), ("z", "2")]);
+    assert_eq!(object.labels().iter().collect::<Vec<_>>(), [("a", "\""), ("m", ""), ("z", "2")]);
     assert_eq!(object.label("z"), Some("2"));
 }
 
@@ -285,7 +285,7 @@ fn one_object_from_json() {
         assert_eq!(Object::<()>::from_json(json).unwrap_err().reason, reason);
     }
     let object = Object::<()>::from_json(b" {\"metadata\":{\"name\":\"x\"}}\n").unwrap();
-    assert_eq!(&object.json()[..], br#"{"metadata":{"name":"x"}}"#);
+    assert_eq!(&object.json().unwrap()[..], br#"{"metadata":{"name":"x"}}"#);
 }
 
 #[test]

@@ -6,6 +6,7 @@
 mod common;
 mod gzip;
 mod list;
+mod protobuf;
 mod random;
 mod recordings;
 mod status;

@@ -107,7 +107,7 @@ proptest! {
                 item["metadata"]["labels"].as_object().unwrap().iter().map(|(n, v)| (&**n, v.as_str().unwrap())).collect();
             // Whether serde_json's maps are sorted is a matter of its features.
             labels.sort_unstable();
-            prop_assert_eq!(object.labels().collect::<Vec<_>>(), labels);
+            prop_assert_eq!(object.labels().iter().collect::<Vec<_>>(), labels);
         }
     }
 

@@ -23,7 +23,7 @@ fn events_come_with_their_objects() {
     };
     let line = EVENTS.lines().next().unwrap();
     let source = line.strip_prefix(r#"{"type":"ADDED","object":"#).unwrap().strip_suffix('}').unwrap();
-    assert_eq!(a.json(), source.as_bytes());
+    assert_eq!(a.json().unwrap(), source.as_bytes());
     assert_eq!([a, m, d].map(|o| o.version().unwrap().to_string()), ["10", "11", "12"]);
     let WatchEvent::Bookmark { version: Some(version), initial_events_end: true } = bookmark else {
         panic!()
@@ -97,7 +97,7 @@ fn missing_types_are_filled_in_when_known() {
     let mut events = Vec::new();
     cutter.push(br#"{"type":"ADDED","object":{"metadata":{"name":"x"}}}"#, &mut events).unwrap();
     let [WatchEvent::Added(object)] = &events[..] else { panic!() };
-    assert_eq!(&object.json()[..], br#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x"}}"#);
+    assert_eq!(&object.json().unwrap()[..], br#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x"}}"#);
 }
 
 #[test]

@@ -43,7 +43,7 @@ impl<K> Default for Decoded<K> {
     }
 }
 
-impl<K: DeserializeOwned> Decoded<K> {
+impl<K: DeserializeOwned + 'static> Decoded<K> {
     fn get(&self, object: &Object<K>) -> Result<&K, Arc<DecodeError>> {
         let decoded = self.0.get_or_init(|| object.get().map_err(Arc::new));
         decoded.as_deref().map_err(Arc::clone)
@@ -105,7 +105,7 @@ impl<K, V> IndexBy<K, V> {
     /// By values of the decoded object. An object that does not decode is unindexed.
     pub fn object<I>(values: impl Fn(&K) -> I + Send + Sync + 'static) -> Self
     where
-        K: DeserializeOwned,
+        K: DeserializeOwned + 'static,
         I: IntoIterator<Item = V>,
     {
         Self::of(move |object, decoded| Ok(values(decoded.get(object)?)))
@@ -114,7 +114,7 @@ impl<K, V> IndexBy<K, V> {
     /// By values of the decoded object, where there may be none to be had. An object for which it fails is unindexed.
     pub fn try_object<I, E>(values: impl Fn(&K) -> Result<I, E> + Send + Sync + 'static) -> Self
     where
-        K: DeserializeOwned,
+        K: DeserializeOwned + 'static,
         I: IntoIterator<Item = V>,
         E: Into<IndexFailure>,
     {
@@ -183,7 +183,7 @@ impl<K> IndexBy<K, String> {
             if !object.is_usable() {
                 return Err("it could not be transformed".into());
             }
-            let owned: Owned = serde_json::from_slice(object.json())?;
+            let owned: Owned = object.decode_as()?;
             Ok(owned.metadata.owner_references.unwrap_or_default().into_iter().map(|owner| owner.uid))
         })
     }

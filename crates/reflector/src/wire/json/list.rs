@@ -17,17 +17,9 @@ use crate::{
 /// The depth at which the items lie: within the list, within `items`.
 const ITEM: usize = 2;
 
-/// Cuts a JSON list into its items while it arrives. See the [module](crate::wire) for an example.
-///
-/// `items` may come before or after `metadata` (custom resources sort their members), may be null or absent, and
-/// members that are not known here are skipped without being kept. Items without `kind` or `apiVersion` get them,
-/// written at the front; items that have both are kept byte by byte. Each object has an allocation of its own and of
-/// its exact size, so that one survivor does not hold on to the page it came with (RF-27).
-///
-/// Memory: the unfinished item, and the list's own metadata. Whether there were items at all, and whether the list
-/// was complete, is only known when [`finish`](Self::finish) says so.
+/// Cuts a list in JSON into its items while it arrives.
 #[derive(Debug)]
-pub struct ListCutter<K> {
+pub(in crate::wire) struct ListCutter<K> {
     scanner: Scanner,
     capture: Capture,
     walk: Walk,
@@ -72,7 +64,7 @@ impl<K> ListCutter<K> {
     /// `types` is what items that lack `kind` or `apiVersion` are; with `None` it is taken from the list's own kind,
     /// less its `List`, provided that the list tells before the items come.
     #[must_use]
-    pub fn new(types: Option<TypeMeta>, limits: Limits) -> Self {
+    pub(in crate::wire) fn new(types: Option<TypeMeta>, limits: Limits) -> Self {
         Self {
             scanner: Scanner::new(limits.depth_max),
             capture: Capture::default(),
@@ -92,7 +84,11 @@ impl<K> ListCutter<K> {
     ///
     /// [`WireError`] if the body cannot be read on; items that ended before the fault have been appended. Every
     /// further call returns the same error.
-    pub fn push(&mut self, chunk: &[u8], items: &mut Vec<ListItem<K>>) -> Result<(), WireError> {
+    pub(in crate::wire) fn push(
+        &mut self,
+        chunk: &[u8],
+        items: &mut Vec<ListItem<K>>,
+    ) -> Result<(), WireError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
@@ -105,7 +101,7 @@ impl<K> ListCutter<K> {
     ///
     /// [`WireError::Truncated`] if the document is not complete, [`WireError::NotAList`] if it is something else, or
     /// the error of an earlier [`push`](Self::push).
-    pub fn finish(self) -> Result<ListMeta, WireError> {
+    pub(in crate::wire) fn finish(self) -> Result<ListMeta, WireError> {
         if let Some(error) = self.failed {
             return Err(error);
         }

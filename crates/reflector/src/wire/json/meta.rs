@@ -7,12 +7,9 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Vis
 
 use super::scan::{Scanner, Token};
 use crate::{
-    Object, ObjectKey, ObjectMeta, ResourceVersion,
+    Encoding, Labels, Object, ObjectKey, ObjectMeta, ResourceVersion, Uid,
     wire::{InvalidObject, Limits, TypeMeta},
 };
-
-/// Name and value.
-type Label = (Box<str>, Box<str>);
 
 /// Where a value lies, in bytes from the beginning of the body.
 type Place = Range<u64>;
@@ -171,23 +168,14 @@ impl Places {
         Ok(ObjectKey::new(Some(&namespace), &name))
     }
 
-    fn labels(&self, body: &[u8]) -> Result<Box<[Label]>, Wrong> {
+    fn labels(&self, body: &[u8]) -> Result<Labels, Wrong> {
         const PATH: &str = "metadata.labels";
         let mut labels = Vec::new();
         for (name, value) in entries(self.value(body, self.labels.as_ref()), PATH)? {
             let value = value.text(&format_args!("{PATH}.{name}"))?;
-            labels.push((Box::from(name), Box::from(value)));
+            labels.push((name, value));
         }
-        // Stable, so that of duplicates the last can be kept.
-        labels.sort_by(|(a, _), (b, _): &Label| a.cmp(b));
-        labels.dedup_by(|later, earlier| {
-            let same = later.0 == earlier.0;
-            if same {
-                std::mem::swap(later, earlier);
-            }
-            same
-        });
-        Ok(labels.into())
+        Ok(labels.iter().map(|(name, value)| (&**name, &**value)).collect())
     }
 
     fn header(&self, body: &[u8]) -> Result<ObjectMeta, Wrong> {
@@ -202,7 +190,7 @@ impl Places {
             }
         }
         let key = self.key(body)?;
-        let uid = text(self.value(body, self.uid.as_ref()), "metadata.uid")?.into();
+        let uid = Uid::new(&text(self.value(body, self.uid.as_ref()), "metadata.uid")?);
         let version = self.version(body)?;
         let labels = self.labels(body)?;
         // Most bodies are ASCII, which is told several times faster.
@@ -239,7 +227,7 @@ impl Places {
                     let rest = body.get(1..).unwrap_or_default();
                     Bytes::from([prefix, rest].concat())
                 };
-                Ok(Object::new(meta, body))
+                Ok(Object::new(meta, Encoding::Json, body))
             }
             Err(wrong) => Err(self.invalid(body, wrong)),
         }

@@ -8,36 +8,16 @@ use super::{
     scan::{Scanner, Token},
 };
 use crate::wire::{
-    EventType, InvalidObject, Limits, Status, TypeMeta, WatchEvent, WireError, status::short_line,
+    EventType, INITIAL_EVENTS_END, InvalidObject, Limits, Status, TypeMeta, WatchEvent, WireError,
+    status::short_line,
 };
 
 /// The depth at which the objects lie: within the event.
 const OBJECT: usize = 1;
 
-/// Marks the bookmark that ends the initial events (KEP-3157).
-const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
-
-/// Cuts a JSON watch stream into its events while it arrives.
-///
-/// A stream is a sequence of JSON values; newlines between them mean nothing, `type` may follow `object`, and one
-/// chunk may hold many events or a part of one. Each object has an allocation of its own and of its exact size.
-///
-/// Memory: the unfinished event.
-///
-/// ```
-/// use reflector::wire::{Limits, WatchCutter, WatchEvent};
-///
-/// let mut cutter = WatchCutter::<serde::de::IgnoredAny>::new(None, Limits::default());
-/// let mut events = Vec::new();
-/// cutter.push(br#"{"type":"DELETED","object":{"kind":"Node","apiVersion":"v1","meta"#, &mut events)?;
-/// assert!(events.is_empty());
-/// cutter.push(br#"data":{"name":"n1","resourceVersion":"5"}}}"#, &mut events)?;
-/// assert!(matches!(&events[..], [WatchEvent::Deleted(node)] if node.name() == "n1"));
-/// cutter.finish()?;
-/// # Ok::<(), reflector::wire::WireError>(())
-/// ```
+/// Cuts a watch stream in JSON into its events while it arrives.
 #[derive(Debug)]
-pub struct WatchCutter<K> {
+pub(in crate::wire) struct WatchCutter<K> {
     scanner: Scanner,
     /// Of the whole event, so that it does not matter whether `type` or `object` comes first.
     capture: Capture,
@@ -74,7 +54,7 @@ impl<K> WatchCutter<K> {
     /// `types` is what objects that lack `kind` or `apiVersion` are; they get them, written at the front. API servers
     /// write both into every watched object, so with `None` nothing is filled in.
     #[must_use]
-    pub fn new(types: Option<TypeMeta>, limits: Limits) -> Self {
+    pub(in crate::wire) fn new(types: Option<TypeMeta>, limits: Limits) -> Self {
         Self {
             scanner: Scanner::new(limits.depth_max),
             capture: Capture::default(),
@@ -95,7 +75,11 @@ impl<K> WatchCutter<K> {
     ///
     /// [`WireError`] if the stream cannot be read on; events that ended before the fault have been appended. Every
     /// further call returns the same error.
-    pub fn push(&mut self, chunk: &[u8], events: &mut Vec<WatchEvent<K>>) -> Result<(), WireError> {
+    pub(in crate::wire) fn push(
+        &mut self,
+        chunk: &[u8],
+        events: &mut Vec<WatchEvent<K>>,
+    ) -> Result<(), WireError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
@@ -108,7 +92,7 @@ impl<K> WatchCutter<K> {
     ///
     /// [`WireError::Truncated`] if the stream ended in the middle of an event, which is lost; all before it have been
     /// given out. Or the error of an earlier [`push`](Self::push).
-    pub fn finish(self) -> Result<(), WireError> {
+    pub(in crate::wire) fn finish(self) -> Result<(), WireError> {
         if let Some(error) = self.failed {
             return Err(error);
         }

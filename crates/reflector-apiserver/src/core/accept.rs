@@ -5,31 +5,50 @@ use http::{HeaderMap, header};
 
 use super::{
     query::Query,
+    registry::Resource,
     status::{Details, Outcome, Status},
 };
 
-/// The types that routes of built-in resources name. Only JSON is produced, and protobuf for refusals: see [`Format`].
+/// The types that routes of built-in resources name; YAML is not produced: see [`Format`].
 const ROUTED: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 const ROUTED_STREAMS: [&str; 2] =
     ["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
 
 /// A format that answers are written in. YAML and CBOR would be further variants: negotiation follows
 /// [`Format::PRODUCED`], and `View` is the place that writes objects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Format {
     Json,
-    /// For refusals only.
     Protobuf,
 }
 
 impl Format {
-    const PRODUCED: [Self; 1] = [Self::Json];
-    const FOR_ERRORS: [Self; 2] = [Self::Json, Self::Protobuf];
+    const PRODUCED: [Self; 2] = [Self::Json, Self::Protobuf];
 
     const fn media(self) -> (&'static str, &'static str) {
         match self {
             Self::Json => ("application", "json"),
             Self::Protobuf => ("application", "vnd.kubernetes.protobuf"),
+        }
+    }
+
+    /// Whether there is such a form of the resource: protobuf needs a schema, which custom resources have only for their
+    /// metadata, and a Table not at all.
+    fn suits(self, resource: &Resource, transform: Transform) -> bool {
+        match (self, transform) {
+            (Self::Json, _) => true,
+            (Self::Protobuf, Transform::None) => resource.message().is_some(),
+            (Self::Protobuf, Transform::Metadata(_) | Transform::MetadataList(_)) => true,
+            (Self::Protobuf, Transform::Table(_)) => false,
+        }
+    }
+
+    /// The Content-Type of an answer.
+    pub(super) const fn content_type(self, watch: bool) -> &'static str {
+        match (self, watch) {
+            (Self::Json, _) => "application/json",
+            (Self::Protobuf, false) => "application/vnd.kubernetes.protobuf",
+            (Self::Protobuf, true) => "application/vnd.kubernetes.protobuf;stream=watch",
         }
     }
 }
@@ -104,12 +123,15 @@ impl Wishes {
     }
 
     /// The handler's choice.
-    pub(super) fn negotiate(&self, streaming: bool) -> Outcome<Media> {
+    pub(super) fn negotiate(&self, resource: &Resource, watching: bool) -> Outcome<Media> {
         if self.header.is_empty() {
             return Ok(Media { format: Format::Json, transform: Transform::None, pretty: self.pretty });
         }
-        self.choose(true).ok_or_else(|| {
-            let known = if streaming { ROUTED_STREAMS.join(", ") } else { ROUTED.join(", ") };
+        let usable = |format: Format, transform| format.suits(resource, transform);
+        self.choose(usable).ok_or_else(|| {
+            // Custom resources name their types without the streams' parameter.
+            let known =
+                if watching && !resource.custom { ROUTED_STREAMS.join(", ") } else { ROUTED.join(", ") };
             Status::new(406, "NotAcceptable", format!("only the following media types are accepted: {known}"))
         })
     }
@@ -120,20 +142,18 @@ impl Wishes {
         if self.header.is_empty() {
             return Media { pretty: self.pretty, ..fallback };
         }
-        self.choose(false).unwrap_or(fallback)
+        self.choose(|_, transform| transform == Transform::None).unwrap_or(fallback)
     }
 
-    fn choose(&self, transforms: bool) -> Option<Media> {
+    fn choose(&self, usable: impl Fn(Format, Transform) -> bool) -> Option<Media> {
         self.clauses.iter().find_map(|clause| {
-            let formats = if transforms { &Format::PRODUCED[..] } else { &Format::FOR_ERRORS[..] };
-            let format = formats.iter().copied().find(|format| {
-                let (main, sub) = format.media();
-                (clause.main == "*" || clause.main == main) && (clause.sub == "*" || clause.sub == sub)
-            })?;
             let transform = clause.transform()?;
-            if !transforms && transform != Transform::None {
-                return None;
-            }
+            let format = Format::PRODUCED.into_iter().find(|format| {
+                let (main, sub) = format.media();
+                (clause.main == "*" || clause.main == main)
+                    && (clause.sub == "*" || clause.sub == sub)
+                    && usable(*format, transform)
+            })?;
             let pretty = self.pretty || clause.param("pretty") == Some("1");
             Some(Media { format, transform, pretty })
         })
@@ -197,6 +217,18 @@ mod tests {
         Wishes::new(&headers, &Query::parse(query))
     }
 
+    fn resource(group: &str, plural: &str) -> std::sync::Arc<Resource> {
+        let mut registry = super::super::registry::Registry::new();
+        registry.add(Resource::from_custom(&super::super::CustomResource {
+            group: "example.com".into(),
+            version: "v1".into(),
+            kind: "Gadget".into(),
+            plural: "gadgets".into(),
+            ..Default::default()
+        }));
+        registry.find(group, "v1", plural).unwrap().clone()
+    }
+
     #[test]
     fn the_router_compares_bare_types() {
         let table = [
@@ -216,25 +248,68 @@ mod tests {
 
     #[test]
     fn clauses_that_cannot_be_used_are_skipped() {
+        use Format::{Json, Protobuf};
+        const V1: &str = "meta.k8s.io/v1";
+        let (pods, gadgets) = (resource("", "pods"), resource("example.com", "gadgets"));
+        // What there is of a built-in resource, and of a custom one.
         let table = [
-            ("application/json", Some(Transform::None)),
-            ("application/json;stream=watch", Some(Transform::None)),
-            ("application/json;as=Table;v=v1;g=meta.k8s.io", Some(Transform::Table("meta.k8s.io/v1"))),
-            ("application/json;as=Foo;v=v1;g=meta.k8s.io", None),
-            ("application/json;as=Foo;v=v1;g=meta.k8s.io, application/json", Some(Transform::None)),
-            ("application/vnd.kubernetes.protobuf", None),
-            ("application/vnd.kubernetes.protobuf,application/json", Some(Transform::None)),
+            ("", Some((Json, Transform::None)), Some((Json, Transform::None))),
+            ("*/*", Some((Json, Transform::None)), Some((Json, Transform::None))),
+            ("application/json", Some((Json, Transform::None)), Some((Json, Transform::None))),
+            ("application/json;stream=watch", Some((Json, Transform::None)), Some((Json, Transform::None))),
+            ("json;as=Table", Some((Json, Transform::Table(V1))), Some((Json, Transform::Table(V1)))),
+            ("json;as=Foo", None, None),
+            ("json;as=Foo, application/json", Some((Json, Transform::None)), Some((Json, Transform::None))),
+            ("pb", Some((Protobuf, Transform::None)), None),
+            ("pb;stream=watch", Some((Protobuf, Transform::None)), None),
+            ("pb;stream=other", None, None),
+            ("pb,application/json", Some((Protobuf, Transform::None)), Some((Json, Transform::None))),
+            ("application/json,pb", Some((Json, Transform::None)), Some((Json, Transform::None))),
             (
-                "application/json;q=0.1, application/json;as=PartialObjectMetadata;v=v1beta1;g=meta.k8s.io",
-                Some(Transform::Metadata("meta.k8s.io/v1beta1")),
+                "application/json;q=0.5, pb;q=0.9",
+                Some((Protobuf, Transform::None)),
+                Some((Json, Transform::None)),
+            ),
+            ("pb;as=Table", None, None),
+            (
+                "pb;as=Table, json;as=Table",
+                Some((Json, Transform::Table(V1))),
+                Some((Json, Transform::Table(V1))),
+            ),
+            (
+                "pb;as=PartialObjectMetadata, application/json",
+                Some((Protobuf, Transform::Metadata(V1))),
+                Some((Protobuf, Transform::Metadata(V1))),
+            ),
+            (
+                "*/*;as=PartialObjectMetadataList",
+                Some((Json, Transform::MetadataList(V1))),
+                Some((Json, Transform::MetadataList(V1))),
+            ),
+            (
+                "application/json;q=0.1, json;as=PartialObjectMetadata",
+                Some((Json, Transform::Metadata(V1))),
+                Some((Json, Transform::Metadata(V1))),
             ),
         ];
-        for (accept, expected) in table {
-            assert_eq!(
-                wishes(accept, "", "").negotiate(false).ok().map(|m| m.transform),
-                expected,
-                "{accept}"
-            );
+        for (short, built_in, custom) in table {
+            let clause = |clause: &str| {
+                let clause = clause.trim().replace("pb", "application/vnd.kubernetes.protobuf");
+                let clause =
+                    clause.strip_prefix("json").map_or(clause.clone(), |c| format!("application/json{c}"));
+                if clause.contains("as=") { clause + ";v=v1;g=meta.k8s.io" } else { clause }
+            };
+            let accept: Vec<_> = short.split(',').map(clause).collect();
+            let wishes = wishes(&accept.join(","), "", "");
+            for (resource, expected) in [(&pods, built_in), (&gadgets, custom)] {
+                let media = wishes.negotiate(resource, false).ok();
+                assert_eq!(
+                    media.map(|m| (m.format, m.transform)),
+                    expected,
+                    "{short} of {}",
+                    resource.plural
+                );
+            }
         }
     }
 
@@ -248,11 +323,13 @@ mod tests {
 
     #[test]
     fn people_get_indented_json() {
-        let pretty = |agent, query| wishes("application/json", agent, query).negotiate(false).unwrap().pretty;
+        let pods = resource("", "pods");
+        let pretty =
+            |agent, query| wishes("application/json", agent, query).negotiate(&pods, false).unwrap().pretty;
         assert!(pretty("curl/8.0", ""));
         assert!(!pretty("curl/8.0", "pretty=false"));
         assert!(!pretty("kubectl/v1.36", ""));
         assert!(pretty("kubectl/v1.36", "pretty=1"));
-        assert!(wishes("application/json;pretty=1", "", "").negotiate(false).unwrap().pretty);
+        assert!(wishes("application/json;pretty=1", "", "").negotiate(&pods, false).unwrap().pretty);
     }
 }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, header};
+use reflector_protobuf::Kind;
+use serde_json::Value;
 
 use super::{
     Core, Step,
@@ -95,8 +97,6 @@ pub(super) fn add_warning(head: &mut Response<()>, text: &str) {
     }
 }
 
-pub(super) const JSON: &str = "application/json";
-const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const TEXT: &str = "text/plain; charset=utf-8";
 
 /// Finishes a JSON document: indented for people, with a newline for programs.
@@ -110,17 +110,31 @@ pub(super) fn finish(mut out: Vec<u8>, pretty: bool) -> Bytes {
     out.into()
 }
 
+/// A document of a built-in kind that is no resource.
+fn document(value: &Value, media: Media) -> Bytes {
+    match media.format {
+        Format::Json => finish(json::to_vec(value), media.pretty),
+        Format::Protobuf => {
+            let kind = Kind::find(json::text_at(value, &["apiVersion"]), json::text_at(value, &["kind"]));
+            kind.map(|kind| protobuf::document(kind, &json::to_vec(value))).unwrap_or_default().into()
+        }
+    }
+}
+
 impl Reply {
+    /// An answer with a document of a built-in kind that is no resource, such as `Status`.
+    pub(super) fn value(code: u16, value: &Value, media: Media) -> Self {
+        Self { head: Some(head(code, media.format.content_type(false), None)), body: document(value, media) }
+    }
+
     /// A refusal in the form that its kind has.
     pub(super) fn refusal(status: &Status, wishes: &Wishes) -> Self {
         let media = wishes.for_error();
         let (mut head, body) = match status.body {
-            Body::Status => match media.format {
-                Format::Json => {
-                    (head(status.code, JSON, None), finish(json::to_vec(&status.to_json()), media.pretty))
-                }
-                Format::Protobuf => (head(status.code, PROTOBUF, None), protobuf::status(status).into()),
-            },
+            Body::Status => (
+                head(status.code, media.format.content_type(false), None),
+                document(&status.to_json(), media),
+            ),
             Body::Deadline => (head(status.code, TEXT, None), finish(json::to_vec(&status.to_json()), false)),
             Body::Text => {
                 let mut head = head(status.code, TEXT, None);
@@ -248,18 +262,19 @@ impl Core {
         let object =
             self.etcd.get(&resource.storage, &key).ok_or_else(|| Status::not_found(resource, name))?;
         if read.target.subresource.as_deref() == Some("scale") {
-            return super::scale::reply(resource, object, read.media.pretty);
+            return super::scale::reply(resource, object, read.media);
         }
         let view = self.view(read, false)?;
         let mut out = Vec::with_capacity(object.body_len() + 64);
         view.write_object(&mut out, object, None, true);
-        Ok(Reply { head: Some(head(200, JSON, Some(resource))), body: finish(out, view.pretty) })
+        let head = head(200, view.format.content_type(false), Some(resource));
+        Ok(Reply { head: Some(head), body: view.finish(out) })
     }
 
     fn start_list(&mut self, read: &Read, options: &ListOptions, plan: &Plan) -> Outcome<ListStream> {
         let view = self.view(read, true)?;
         let scope = Scope::new(&read.target.resource, &read.target.namespace, options);
-        let head = head(200, JSON, Some(&read.target.resource));
+        let head = head(200, view.format.content_type(false), Some(&read.target.resource));
         ListStream::new(&mut self.etcd, &mut self.server, scope, plan, view, head)
     }
 
@@ -276,7 +291,7 @@ impl Core {
         let timing = Timing { now: self.now, deadline, bookmarks: options.bookmarks, jitter };
         let scope = Scope::new(&read.target.resource, &read.target.namespace, options);
         let watch = Watch::new(&self.etcd, &mut self.server, scope, *start, view, timing, &self.options)
-            .with_head(head(200, JSON, Some(&read.target.resource)));
+            .with_head(head(200, media.format.content_type(true), Some(&read.target.resource)));
         Ok(if futile { watch.over(None) } else { watch })
     }
 }

@@ -1,5 +1,7 @@
 //! From a request to an exchange: the stages of the pipeline in the order in which kube-apiserver refuses.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, header};
 use serde_json::{Value, json};
@@ -7,11 +9,12 @@ use serde_json::{Value, json};
 use super::{
     Core,
     accept::{Media, Wishes},
-    exchange::{Exchange, JSON, Read, ReadKind, Reply, add_warning, finish, head},
-    json::{self, Object as Json, text_at},
+    exchange::{Exchange, Read, ReadKind, Reply, add_warning, head},
+    json::{Object as Json, text_at},
     list::{Plan, Scan, Scope},
     object::{Object, storage_key},
     patch::PatchType,
+    protobuf,
     query::{Query, parse_version},
     registry::Resource,
     route::{self, Target},
@@ -59,14 +62,19 @@ impl Call {
 
     /// The body as an object of the resource, without kind and apiVersion.
     fn object(&self) -> Outcome<Json> {
-        let media = self.content_type().split(';').next().unwrap_or_default().trim();
-        if !matches!(media, "" | "application/json") {
-            let message = "the body of the request was in an unknown format - accepted media types include: \
-                           application/json, application/yaml, application/vnd.kubernetes.protobuf";
-            return Err(Status::new(415, "UnsupportedMediaType", message));
-        }
         let resource = &self.target.resource;
-        let value: Value = serde_json::from_slice(&self.body).map_err(|e| {
+        let json = match self.content_type().split(';').next().unwrap_or_default().trim() {
+            "" | "application/json" => Cow::Borrowed(&*self.body),
+            "application/vnd.kubernetes.protobuf" if !resource.custom => {
+                Cow::Owned(protobuf::to_json(&self.body, resource.message())?)
+            }
+            _ => {
+                let message = "the body of the request was in an unknown format - accepted media types include: \
+                               application/json, application/yaml, application/vnd.kubernetes.protobuf";
+                return Err(Status::new(415, "UnsupportedMediaType", message));
+            }
+        };
+        let value: Value = serde_json::from_slice(&json).map_err(|e| {
             let why = if e.is_eof() { "unexpected end of JSON input".to_owned() } else { e.to_string() };
             let text = String::from_utf8_lossy(&self.body[..self.body.len().min(512)]).into_owned();
             Status::bad_request(format!(
@@ -150,8 +158,7 @@ impl Core {
         if watching && !resource.can("watch") {
             return Err(Status::no_watch(&resource));
         }
-        // Custom resources name their types without the streams' parameter.
-        let media = wishes.negotiate(watching && !resource.custom)?;
+        let media = wishes.negotiate(&resource, watching)?;
         if body.len() > BODY_MAX {
             let message = format!("Request entity too large: limit is {BODY_MAX}");
             return Err(Status::new(413, "RequestEntityTooLarge", message));
@@ -222,7 +229,7 @@ impl Core {
         if call.is_scale() {
             let object = scale::apply(old.to_value(resource), &Value::Object(object))?;
             let new = self.update_object(resource, &old, object, Part::Main, call.author())?;
-            return scale::reply(resource, &new, call.media.pretty);
+            return scale::reply(resource, &new, call.media);
         }
         let value = Value::Object(object.clone());
         check_name(call, &value)?;
@@ -251,7 +258,7 @@ impl Core {
         if call.is_scale() {
             let object = scale::apply(old.to_value(resource), &patch)?;
             let new = self.update_object(resource, &old, object, Part::Main, call.author())?;
-            return scale::reply(resource, &new, call.media.pretty);
+            return scale::reply(resource, &new, call.media);
         }
         let mut object = kind.apply(old.to_value(resource), &patch, resource.custom)?;
         check_name(call, &Value::Object(object.clone()))?;
@@ -298,8 +305,7 @@ impl Core {
                 let mut status =
                     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"});
                 status["details"] = details.to_json();
-                let body = finish(json::to_vec(&status), call.media.pretty);
-                Ok(Reply { head: Some(head(200, JSON, None)), body })
+                Ok(Reply::value(200, &status, call.media))
             }
         }
     }
@@ -317,18 +323,15 @@ impl Core {
         metadata.insert("resourceVersion".into(), json!(self.etcd.revision().to_string()));
         let scope = Scope::new(resource, &call.target.namespace, &options);
         let mut scan = Scan::new(self.etcd.objects(&resource.storage), scope, "");
-        let mut out = Vec::new();
-        view.open_list(&mut out, &metadata);
-        let mut any = false;
+        let mut deleted = Vec::new();
         while let Some(object) = scan.next() {
             self.delete_object(resource, &object, &delete)?;
-            out.extend_from_slice(if any { b"," } else { view.first_item() });
-            any = true;
-            view.write_item(&mut out, &object);
+            deleted.push(object);
         }
-        out.extend_from_slice(if any { b"]" } else { view.no_items() });
-        view.close_list(&mut out, &metadata);
-        Ok(Reply { head: Some(head(200, JSON, None)), body: finish(out, view.pretty) })
+        let mut out = Vec::new();
+        view.write_list(&mut out, &metadata, &deleted);
+        let head = head(200, view.format.content_type(false), None);
+        Ok(Reply { head: Some(head), body: view.finish(out) })
     }
 
     fn existing(&self, call: &Call) -> Outcome<std::sync::Arc<Object>> {
@@ -343,11 +346,11 @@ impl Core {
         let view = View::new(resource, call.media, call.query.get("includeObject"), false, self.wall())?;
         let mut out = Vec::new();
         view.write_object(&mut out, object, None, true);
-        let mut head = head(code, JSON, Some(resource));
+        let mut head = head(code, view.format.content_type(false), Some(resource));
         for warning in warnings {
             add_warning(&mut head, warning);
         }
-        Ok(Reply { head: Some(head), body: finish(out, view.pretty) })
+        Ok(Reply { head: Some(head), body: view.finish(out) })
     }
 }
 

@@ -9,10 +9,12 @@ use serde_json::json;
 
 use super::{
     Step,
+    accept::Format,
     etcd::{Etcd, Objects},
     fields::FieldSelector,
     json::{self, Indenter},
     object::Object,
+    protobuf,
     query::{ListOptions, parse_version},
     registry::Resource,
     selector::LabelSelector,
@@ -140,7 +142,7 @@ impl Scope {
 }
 
 /// The objects of a snapshot from a key on.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Scan {
     objects: Objects,
     scope: Scope,
@@ -239,9 +241,12 @@ pub(super) struct ListStream {
     source: Source,
     indenter: Option<Indenter>,
     stage: Stage,
+    /// How long the items are in protobuf, as far as they have been measured, and what is left to be measured.
+    measured: u64,
+    measuring: Option<Source>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Source {
     /// A page, chosen beforehand because its token stands before its items.
     Page(vec::IntoIter<Arc<Object>>),
@@ -308,7 +313,17 @@ impl ListStream {
             Source::Page(page.into_iter())
         };
         let indenter = view.pretty.then(Indenter::default);
-        Ok(Self { head: Some(head), view, metadata, source, indenter, stage: Stage::Start })
+        let measuring = (view.format == Format::Protobuf).then(|| source.clone());
+        Ok(Self {
+            head: Some(head),
+            view,
+            metadata,
+            source,
+            indenter,
+            stage: Stage::Start,
+            measured: 0,
+            measuring,
+        })
     }
 
     pub(super) fn poll(&mut self) -> Step {
@@ -318,8 +333,14 @@ impl ListStream {
         if self.stage == Stage::Done {
             return Step::End;
         }
+        if self.is_measuring() {
+            return Step::Data(Bytes::new());
+        }
         let mut out = Vec::with_capacity(CHUNK + CHUNK / 4);
-        self.fill(&mut out);
+        match self.view.format {
+            Format::Json => self.fill(&mut out),
+            Format::Protobuf => self.fill_messages(&mut out),
+        }
         if let Some(indenter) = &mut self.indenter {
             let mut indented = Vec::with_capacity(out.len() * 2);
             indenter.push(&out, &mut indented);
@@ -341,21 +362,7 @@ impl ListStream {
             view.write_item(out, object);
             out.len() >= CHUNK
         };
-        let mut full = false;
-        match source {
-            Source::Page(page) => {
-                for object in page {
-                    full = write(out, &object);
-                    if full {
-                        break;
-                    }
-                }
-            }
-            Source::Scan(scan) => scan.take(|object| {
-                full = write(out, object);
-                full
-            }),
-        }
+        let full = source.until(|object| write(out, object));
         if full {
             *stage = Stage::Items;
             return;
@@ -364,5 +371,56 @@ impl ListStream {
         view.close_list(out, metadata);
         out.push(b'\n');
         *stage = Stage::Done;
+    }
+
+    /// Measures a chunk's worth of objects for the length at the start of a protobuf list; false when all are.
+    fn is_measuring(&mut self) -> bool {
+        let Self { view, measuring, measured, .. } = self;
+        let Some(source) = measuring else {
+            return false;
+        };
+        let mut looked_at = 0;
+        let more = source.until(|object| {
+            let length = view.item_message_len(object);
+            *measured += protobuf::item_len(length);
+            looked_at += length;
+            looked_at >= CHUNK
+        });
+        if !more {
+            *measuring = None;
+        }
+        more
+    }
+
+    fn fill_messages(&mut self, out: &mut Vec<u8>) {
+        let Self { view, source, stage, metadata, measured, .. } = self;
+        if *stage == Stage::Start {
+            view.open_messages(out, metadata, *measured);
+        }
+        let full = source.until(|object| {
+            protobuf::write_item(&view.item_message(object), out);
+            out.len() >= CHUNK
+        });
+        *stage = if full { Stage::Items } else { Stage::Done };
+        if !full {
+            protobuf::close_list(out);
+        }
+    }
+}
+
+impl Source {
+    /// Takes objects until `enough` says so, and returns whether it did.
+    fn until(&mut self, mut enough: impl FnMut(&Arc<Object>) -> bool) -> bool {
+        match self {
+            Self::Page(page) => page.any(|object| enough(&object)),
+            Self::Scan(scan) => {
+                let mut full = false;
+                scan.take(|object| {
+                    full = enough(object);
+                    full
+                });
+                full
+            }
+        }
     }
 }

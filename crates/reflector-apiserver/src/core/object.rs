@@ -1,6 +1,9 @@
 //! One stored object: its JSON bytes, serialized once, and the small header that keys, selectors and events need.
 
-use std::{ops::Range, sync::Arc};
+use std::{
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
 
 use bytes::Bytes;
 use reflector_pack::{Packed, Packer};
@@ -39,6 +42,8 @@ pub(super) struct Object {
     body: Stored,
     metadata: Range<u32>,
     version: Range<u32>,
+    /// How long its message in protobuf is, once somebody wanted to know.
+    message_len: OnceLock<usize>,
 }
 
 /// Sorted by key. The pods of one application have the same ones, and share them where they were loaded together.
@@ -115,6 +120,7 @@ impl Object {
             body: Stored::Plain(body.out.into_boxed_slice().into()),
             metadata: body.metadata,
             version: body.version,
+            message_len: OnceLock::new(),
         }
     }
 
@@ -170,6 +176,11 @@ impl Object {
             Stored::Plain(bytes) => bytes.len(),
             Stored::Packed(packed) => packed.len(),
         }
+    }
+
+    /// How long its message in protobuf is; `measure` says so the first time.
+    pub(super) fn message_len(&self, measure: impl FnOnce() -> usize) -> usize {
+        *self.message_len.get_or_init(measure)
     }
 
     /// Appends the stored bytes, with another resourceVersion if `revision` says so.

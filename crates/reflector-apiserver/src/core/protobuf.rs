@@ -1,65 +1,105 @@
-//! Protobuf, as far as refusals need it: the envelope and the `Status` (`apimachinery/pkg/apis/meta/v1/generated.proto`).
+//! Protobuf: documents, the envelope of a list that is written piece by piece, and the frames of a watch.
 //!
-//! proto2 as gogo writes it: fields in the order of their numbers, texts and numbers that are no pointers also when empty.
+//! Objects are stored as JSON, and their messages are made of it when they are asked for.
 
-use super::status::{Cause, Details, Status};
+use bytes::Bytes;
+use reflector_protobuf::{Envelope, Kind, PREFIX, from_json, wire};
 
-/// What every Kubernetes protobuf document begins with.
-const MAGIC: &[u8] = b"k8s\0";
+use super::{
+    json,
+    status::{Outcome, Status},
+};
 
-#[derive(Default)]
-struct Message(Vec<u8>);
+/// The tag of a field whose values have a length.
+const fn tag(field: u8) -> u8 {
+    field << 3 | 2
+}
 
-impl Message {
-    fn varint(&mut self, mut value: u64) {
-        while value > 0x7f {
-            self.0.push((value & 0x7f) as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
-    }
+/// What follows the object in an envelope: content encoding and content type, both empty.
+const ENVELOPE_END: [u8; 4] = [tag(3), 0, tag(4), 0];
 
-    fn number(mut self, field: u64, value: u64) -> Self {
-        self.varint(field << 3);
-        self.varint(value);
-        self
-    }
+/// The message of an object.
+///
+/// Types are not checked when an object is stored: one with a value that its type does not have is empty here.
+pub(super) fn message(kind: Kind, json: &[u8]) -> Vec<u8> {
+    from_json(kind, json).unwrap_or_default()
+}
 
-    fn bytes(mut self, field: u64, bytes: &[u8]) -> Self {
-        self.varint(field << 3 | 2);
-        self.varint(bytes.len() as u64);
-        self.0.extend_from_slice(bytes);
-        self
-    }
-
-    fn text(self, field: u64, text: &str) -> Self {
-        self.bytes(field, text.as_bytes())
-    }
+/// The document of an object: its message in an envelope.
+pub(super) fn document(kind: Kind, json: &[u8]) -> Vec<u8> {
+    reflector_protobuf::envelope(kind, &message(kind, json))
 }
 
 /// The document of a Status.
 pub(super) fn status(status: &Status) -> Vec<u8> {
-    let list_meta = Message::default().text(1, "").text(2, "").text(3, &status.continue_token);
-    let mut message = Message::default()
-        .bytes(1, &list_meta.0)
-        .text(2, "Failure")
-        .text(3, &status.message)
-        .text(4, status.reason);
-    if let Some(given) = &status.details {
-        message = message.bytes(5, &details(given));
-    }
-    let message = message.number(6, u64::from(status.code));
-    let types = Message::default().text(1, "v1").text(2, "Status");
-    let unknown = Message::default().bytes(1, &types.0).bytes(2, &message.0).text(3, "").text(4, "");
-    [MAGIC, &unknown.0].concat()
+    Kind::find("v1", "Status").map_or_else(Vec::new, |kind| document(kind, &json::to_vec(&status.to_json())))
 }
 
-fn details(details: &Details) -> Vec<u8> {
-    let mut message =
-        Message::default().text(1, &details.name).text(2, &details.group).text(3, &details.kind);
-    for Cause { reason, message: why, field } in &details.causes {
-        let cause = Message::default().text(1, reason).text(2, why).text(3, field);
-        message = message.bytes(4, &cause.0);
-    }
-    message.number(5, details.retry_after).text(6, &details.uid).0
+fn bytes(field: u8, value: &[u8], out: &mut Vec<u8>) {
+    out.push(tag(field));
+    wire::write_varint(value.len() as u64, out);
+    out.extend_from_slice(value);
+}
+
+/// How long an item is in its list.
+pub(super) fn item_len(message: usize) -> u64 {
+    1 + wire::varint_len(message as u64) as u64 + message as u64
+}
+
+/// Appends one item of a list.
+pub(super) fn write_item(message: &[u8], out: &mut Vec<u8>) {
+    bytes(2, message, out);
+}
+
+/// What stands before the items of a list, which are `items` bytes together: the envelope begins with the length of all.
+pub(super) fn open_list(kind: Kind, metadata: &json::Object, items: u64, out: &mut Vec<u8>) {
+    let head = message(kind, &json::to_vec(&serde_json::json!({"metadata": metadata})));
+    out.extend_from_slice(&PREFIX);
+    let mut types = Vec::new();
+    bytes(1, kind.api_version().as_bytes(), &mut types);
+    bytes(2, kind.kind().as_bytes(), &mut types);
+    bytes(1, &types, out);
+    out.push(tag(2));
+    wire::write_varint(head.len() as u64 + items, out);
+    out.extend_from_slice(&head);
+}
+
+/// What stands after the items of a list.
+pub(super) fn close_list(out: &mut Vec<u8>) {
+    out.extend_from_slice(&ENVELOPE_END);
+}
+
+/// One frame of a watch: its length, then a `WatchEvent` with a document.
+pub(super) fn event(kind: &str, document: &[u8]) -> Bytes {
+    let mut object = Vec::with_capacity(document.len() + 8);
+    bytes(1, document, &mut object);
+    let mut out = Vec::with_capacity(object.len() + kind.len() + 16);
+    out.extend_from_slice(&[0; 4]);
+    bytes(1, kind.as_bytes(), &mut out);
+    bytes(2, &object, &mut out);
+    // Objects end at 3 MiB.
+    let length = u32::try_from(out.len() - 4).unwrap_or(u32::MAX);
+    out[..4].copy_from_slice(&length.to_be_bytes());
+    out.into()
+}
+
+/// The JSON of a document in a request, with kind and apiVersion. `default` is the kind of one that does not say its own.
+pub(super) fn to_json(document: &[u8], default: Option<Kind>) -> Outcome<Vec<u8>> {
+    let refuse = |error: &dyn std::fmt::Display| {
+        Status::bad_request(format!("the object provided is unrecognized: {error}"))
+    };
+    let envelope = Envelope::parse(document).map_err(|error| refuse(&error))?;
+    let kind = match (envelope.api_version, envelope.kind) {
+        ("", "") => default,
+        (api_version, kind) => Kind::find(api_version, kind),
+    };
+    let kind = kind.ok_or_else(|| {
+        Status::bad_request(format!(
+            "no kind \"{}\" is registered for version \"{}\"",
+            envelope.kind, envelope.api_version
+        ))
+    })?;
+    let mut out = Vec::with_capacity(envelope.raw.len() * 2);
+    reflector_protobuf::to_json(kind, envelope.raw, &mut out).map_err(|error| refuse(&error))?;
+    Ok(out)
 }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use reflector_protobuf::Kind;
 use serde_json::Value;
 
 use super::{builtin, json};
@@ -139,6 +140,11 @@ impl Resource {
     /// `pods` or `deployments.apps`, as error messages name it.
     pub fn qualified(&self) -> String {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
+    }
+
+    /// Its form in protobuf, which custom resources do not have.
+    pub(super) fn message(&self) -> Option<Kind> {
+        if self.custom { None } else { Kind::find(&self.api_version(), &self.kind) }
     }
 
     /// Whether the verb is offered.

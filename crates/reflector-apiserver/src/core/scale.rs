@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    exchange::{JSON, Reply, finish, head},
+    accept::Media,
+    exchange::Reply,
     json::{self, at, text_at},
     object::Object,
     registry::Resource,
@@ -11,7 +12,7 @@ use super::{
 };
 
 /// The Scale of an object.
-pub(super) fn reply(resource: &Resource, object: &Object, pretty: bool) -> Outcome<Reply> {
+pub(super) fn reply(resource: &Resource, object: &Object, media: Media) -> Outcome<Reply> {
     let value = Value::Object(object.to_value(resource));
     let text = |path: &[&str]| text_at(&value, path).to_owned();
     let labels = at(&value, &["spec", "selector", "matchLabels"]).and_then(Value::as_object);
@@ -34,7 +35,7 @@ pub(super) fn reply(resource: &Resource, object: &Object, pretty: bool) -> Outco
         "spec": {"replicas": number(&["spec", "replicas"])},
         "status": {"replicas": number(&["status", "replicas"]), "selector": selector.join(",")},
     });
-    Ok(Reply { head: Some(head(200, JSON, None)), body: finish(json::to_vec(&scale), pretty) })
+    Ok(Reply::value(200, &scale, media))
 }
 
 /// The object with the replicas of a Scale.

@@ -5,14 +5,16 @@
 
 use std::{borrow::Cow, sync::Arc};
 
+use bytes::Bytes;
 use jiff::Timestamp;
+use reflector_protobuf::Kind;
 use serde_json::{Value, json};
 
 use super::{
-    accept::{Media, Transform},
+    accept::{Format, Media, Transform},
     json,
     object::{self, Object},
-    printers,
+    printers, protobuf,
     registry::{Conversion, Resource},
     status::{Outcome, Status},
 };
@@ -39,6 +41,7 @@ pub(super) enum Include {
 pub(super) struct View {
     pub(super) resource: Arc<Resource>,
     pub(super) shape: Shape,
+    pub(super) format: Format,
     pub(super) pretty: bool,
     /// For the ages in tables.
     pub(super) now: Timestamp,
@@ -53,7 +56,6 @@ impl View {
         list: bool,
         now: Timestamp,
     ) -> Outcome<Self> {
-        // Negotiation has left nothing but JSON for objects.
         let shape = match media.transform {
             Transform::None => Shape::Full,
             Transform::Metadata(version) if !list => Shape::Metadata(version),
@@ -62,7 +64,82 @@ impl View {
             Transform::MetadataList(_) => return Err(wrong_transform(resource, false)),
             Transform::Table(version) => Shape::Table(version, parse_include(include)?),
         };
-        Ok(Self { resource: resource.clone(), shape, pretty: media.pretty, now })
+        let Media { format, pretty, .. } = media;
+        Ok(Self { resource: resource.clone(), shape, format, pretty: pretty && format == Format::Json, now })
+    }
+
+    /// The kind that protobuf is written as. Negotiation has left nothing that has none.
+    fn message(&self, list: bool) -> Option<Kind> {
+        let Resource { kind, list_kind, .. } = &*self.resource;
+        match (self.shape, list) {
+            (Shape::Full, false) => Kind::find(&self.resource.api_version(), kind),
+            (Shape::Full, true) => Kind::find(&self.resource.api_version(), list_kind),
+            (Shape::Metadata(version), false) => Kind::find(version, "PartialObjectMetadata"),
+            (Shape::Metadata(version), true) => Kind::find(version, "PartialObjectMetadataList"),
+            (Shape::Table(..), _) => None,
+        }
+    }
+
+    /// The document of JSON that stands in `out` from `start` on.
+    fn transcode(&self, out: &mut Vec<u8>, start: usize) {
+        if self.format == Format::Protobuf {
+            let document = self.message(false).map(|kind| protobuf::document(kind, &out[start..]));
+            out.truncate(start);
+            out.extend_from_slice(&document.unwrap_or_default());
+        }
+    }
+
+    /// Finishes a document: JSON indented for people, with a newline for programs.
+    pub(super) fn finish(&self, out: Vec<u8>) -> Bytes {
+        match self.format {
+            Format::Json => super::exchange::finish(out, self.pretty),
+            Format::Protobuf => out.into(),
+        }
+    }
+
+    /// The message of one item of a list in protobuf.
+    pub(super) fn item_message(&self, object: &Object) -> Vec<u8> {
+        let mut json = Vec::with_capacity(object.body_len() + 64);
+        self.write_item(&mut json, object);
+        self.message(false).map(|kind| protobuf::message(kind, &json)).unwrap_or_default()
+    }
+
+    /// How long that is, which the object remembers if it can.
+    pub(super) fn item_message_len(&self, object: &Object) -> usize {
+        if self.shape == Shape::Full && self.resource.conversion == Conversion::None {
+            object.message_len(|| self.item_message(object).len())
+        } else {
+            self.item_message(object).len()
+        }
+    }
+
+    /// What stands before the items of a list in protobuf, which are `items` bytes together.
+    pub(super) fn open_messages(&self, out: &mut Vec<u8>, metadata: &json::Object, items: u64) {
+        if let Some(kind) = self.message(true) {
+            protobuf::open_list(kind, metadata, items, out);
+        }
+    }
+
+    /// A whole list at once.
+    pub(super) fn write_list(&self, out: &mut Vec<u8>, metadata: &json::Object, objects: &[Arc<Object>]) {
+        if self.format == Format::Protobuf {
+            let mut items = Vec::new();
+            for object in objects {
+                protobuf::write_item(&self.item_message(object), &mut items);
+            }
+            self.open_messages(out, metadata, items.len() as u64);
+            out.extend_from_slice(&items);
+            return protobuf::close_list(out);
+        }
+        self.open_list(out, metadata);
+        let mut any = false;
+        for object in objects {
+            out.extend_from_slice(if any { b"," } else { self.first_item() });
+            any = true;
+            self.write_item(out, object);
+        }
+        out.extend_from_slice(if any { b"]" } else { self.no_items() });
+        self.close_list(out, metadata);
     }
 
     /// One object on its own, with kind and apiVersion.
@@ -74,6 +151,7 @@ impl View {
         first: bool,
     ) {
         let object = self.convert(object);
+        let start = out.len();
         match self.shape {
             Shape::Full => self.write_full(out, &object, revision),
             Shape::Metadata(version) => self.write_partial(out, &object, revision, version),
@@ -84,9 +162,10 @@ impl View {
                 out.extend_from_slice(b"]}");
             }
         }
+        self.transcode(out, start);
     }
 
-    /// One item of a list, or one row.
+    /// One item of a list, or one row, in JSON.
     pub(super) fn write_item(&self, out: &mut Vec<u8>, object: &Object) {
         let object = self.convert(object);
         match self.shape {
@@ -96,7 +175,7 @@ impl View {
         }
     }
 
-    /// What stands before the items; `metadata` has resourceVersion, continue, remainingItemCount.
+    /// What stands before the items in JSON; `metadata` has resourceVersion, continue, remainingItemCount.
     pub(super) fn open_list(&self, out: &mut Vec<u8>, metadata: &json::Object) {
         let (kind, version) = match self.shape {
             Shape::Table(version, _) => return self.open_table(out, version, metadata, true),
@@ -163,6 +242,7 @@ impl View {
             }
             metadata
         };
+        let start = out.len();
         let Resource { kind, custom, zero, .. } = &*self.resource;
         let version = self.resource.api_version();
         match self.shape {
@@ -191,6 +271,7 @@ impl View {
                 out.extend_from_slice(b"]}");
             }
         }
+        self.transcode(out, start);
     }
 
     fn write_full(&self, out: &mut Vec<u8>, object: &Object, revision: Option<u64>) {

@@ -12,10 +12,12 @@ use http::Response;
 
 use super::{
     CoreOptions, Step,
+    accept::Format,
     etcd::{Change, Etcd},
     json,
     list::{Scan, Scope},
     object::Object,
+    protobuf,
     query::{ListOptions, parse_version},
     registry::Conversion,
     server::Server,
@@ -60,8 +62,8 @@ pub(super) struct EventCache {
     order: VecDeque<EventKey>,
 }
 
-/// A revision, what it means to the watch, and the form: whole, or the version of `PartialObjectMetadata`.
-type EventKey = (u64, Kind, Option<&'static str>);
+/// A revision, what it means to the watch, the format, and the form: whole, or the version of `PartialObjectMetadata`.
+type EventKey = (u64, Kind, Format, Option<&'static str>);
 
 const EVENT_CACHE_MAX: usize = 1024;
 
@@ -220,10 +222,12 @@ impl Watch {
             match &mut self.phase {
                 Phase::Over => return Step::End,
                 Phase::Error(status) => {
-                    let mut out = open_event("ERROR");
-                    json::write(&mut out, &status.to_json());
+                    let event = write_event(self.view.format, "ERROR", 256, |out| match self.view.format {
+                        Format::Json => json::write(out, &status.to_json()),
+                        Format::Protobuf => out.extend_from_slice(&protobuf::status(status)),
+                    });
                     self.phase = Phase::Over;
-                    return Step::Data(close_event(out));
+                    return Step::Data(event);
                 }
                 _ if now >= self.deadline || self.life != server.life => return Step::End,
                 Phase::Initial(scan) => match scan.next() {
@@ -309,7 +313,7 @@ impl Watch {
         };
         if let Some(form) = form.filter(|_| self.view.resource.conversion == Conversion::None) {
             self.first = false;
-            return Some(events.get_or((change.revision, kind, form), || {
+            return Some(events.get_or((change.revision, kind, self.view.format, form), || {
                 encode_event(&self.view, kind, object, revision, false)
             }));
         }
@@ -322,9 +326,10 @@ impl Watch {
     }
 
     fn bookmark(&mut self, revision: u64, end: bool) -> Bytes {
-        let mut out = open_event("BOOKMARK");
-        self.view.write_bookmark(&mut out, revision, end, std::mem::take(&mut self.first));
-        close_event(out)
+        let first = std::mem::take(&mut self.first);
+        write_event(self.view.format, "BOOKMARK", 256, |out| {
+            self.view.write_bookmark(out, revision, end, first)
+        })
     }
 
     fn bookmark_is_due(&self, now: Duration) -> bool {
@@ -350,21 +355,25 @@ pub(super) struct Timing {
 }
 
 fn encode_event(view: &View, kind: Kind, object: &Object, revision: Option<u64>, first: bool) -> Bytes {
-    let mut out = open_event(kind.text());
-    out.reserve(object.body_len() + 64);
-    view.write_object(&mut out, object, revision, first);
-    close_event(out)
+    let capacity = object.body_len() + 128;
+    write_event(view.format, kind.text(), capacity, |out| view.write_object(out, object, revision, first))
 }
 
-fn open_event(kind: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(256);
-    out.extend_from_slice(b"{\"type\":\"");
-    out.extend_from_slice(kind.as_bytes());
-    out.extend_from_slice(b"\",\"object\":");
-    out
-}
-
-fn close_event(mut out: Vec<u8>) -> Bytes {
-    out.extend_from_slice(b"}\n");
-    out.into()
+/// An event around the document that `write` appends.
+fn write_event(format: Format, kind: &str, capacity: usize, write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
+    let mut out = Vec::with_capacity(capacity);
+    match format {
+        Format::Json => {
+            out.extend_from_slice(b"{\"type\":\"");
+            out.extend_from_slice(kind.as_bytes());
+            out.extend_from_slice(b"\",\"object\":");
+            write(&mut out);
+            out.extend_from_slice(b"}\n");
+            out.into()
+        }
+        Format::Protobuf => {
+            write(&mut out);
+            protobuf::event(kind, &out)
+        }
+    }
 }

@@ -6,6 +6,7 @@ mod crud;
 mod definitions;
 mod lists;
 mod load;
+mod protobuf;
 mod recordings;
 mod watches;
 

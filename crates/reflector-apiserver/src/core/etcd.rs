@@ -40,7 +40,7 @@ pub(super) struct Space {
 /// What the objects of a large collection have in common.
 #[derive(Debug)]
 struct Shelf {
-    packer: Packer,
+    packer: Arc<Packer>,
     /// The first bodies, for the packer to learn from.
     samples: Vec<Bytes>,
     labels: HashSet<Labels>,
@@ -52,7 +52,7 @@ impl Shelf {
         options.level = PACK_LEVEL;
         options.dictionary_bytes = DICTIONARY_BYTES;
         options.relearn_at_percent = RELEARN_AT_PERCENT;
-        Self { packer: Packer::new(options), samples: Vec::new(), labels: HashSet::new() }
+        Self { packer: Arc::new(Packer::new(options)), samples: Vec::new(), labels: HashSet::new() }
     }
 
     /// Packs, once there is something to pack with.

@@ -42,8 +42,8 @@ pub(super) struct Object {
     body: Stored,
     metadata: Range<u32>,
     version: Range<u32>,
-    /// How long its message in protobuf is, once somebody wanted to know.
-    message_len: OnceLock<usize>,
+    /// Once somebody asked for it.
+    message: OnceLock<Message>,
 }
 
 /// Sorted by key. The pods of one application have the same ones, and share them where they were loaded together.
@@ -53,7 +53,16 @@ pub(super) type Labels = Arc<[(Box<str>, Box<str>)]>;
 #[derive(Debug, Clone)]
 enum Stored {
     Plain(Bytes),
-    /// Of a large collection.
+    /// Of a large collection, with what packs it.
+    Packed(Packed, Arc<Packer>),
+}
+
+/// What is kept of an object's protobuf.
+#[derive(Debug, Clone)]
+enum Message {
+    /// How long it is: it is made anew each time.
+    Length(usize),
+    /// All of it, because the collection is large.
     Packed(Packed),
 }
 
@@ -120,15 +129,15 @@ impl Object {
             body: Stored::Plain(body.out.into_boxed_slice().into()),
             metadata: body.metadata,
             version: body.version,
-            message_len: OnceLock::new(),
+            message: OnceLock::new(),
         }
     }
 
     /// The same object in less memory.
-    pub(super) fn packed(self, packer: &Packer) -> Self {
+    pub(super) fn packed(self, packer: &Arc<Packer>) -> Self {
         match &self.body {
-            Stored::Plain(bytes) => Self { body: Stored::Packed(packer.pack(bytes)), ..self },
-            Stored::Packed(_) => self,
+            Stored::Plain(bytes) => Self { body: Stored::Packed(packer.pack(bytes), packer.clone()), ..self },
+            Stored::Packed(..) => self,
         }
     }
 
@@ -166,7 +175,7 @@ impl Object {
         match &self.body {
             Stored::Plain(bytes) => bytes.clone(),
             // What was packed can be unpacked; the empty object is better than a panic if it ever could not.
-            Stored::Packed(packed) => packed.unpack().map_or(Bytes::from_static(b"{}"), Bytes::from),
+            Stored::Packed(packed, _) => packed.unpack().map_or(Bytes::from_static(b"{}"), Bytes::from),
         }
     }
 
@@ -174,13 +183,29 @@ impl Object {
     pub(super) fn body_len(&self) -> usize {
         match &self.body {
             Stored::Plain(bytes) => bytes.len(),
-            Stored::Packed(packed) => packed.len(),
+            Stored::Packed(packed, _) => packed.len(),
         }
     }
 
-    /// How long its message in protobuf is; `measure` says so the first time.
-    pub(super) fn message_len(&self, measure: impl FnOnce() -> usize) -> usize {
-        *self.message_len.get_or_init(measure)
+    /// Its message in protobuf, which `make` makes if it is not kept.
+    pub(super) fn message(&self, make: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
+        match self.message.get() {
+            // As with the body.
+            Some(Message::Packed(packed)) => packed.unpack().unwrap_or_default(),
+            _ => make(),
+        }
+    }
+
+    /// How long its message is; `make` makes it the first time.
+    pub(super) fn message_len(&self, make: impl FnOnce() -> Vec<u8>) -> usize {
+        let message = self.message.get_or_init(|| match &self.body {
+            Stored::Plain(_) => Message::Length(make().len()),
+            Stored::Packed(_, packer) => Message::Packed(packer.pack(&make())),
+        });
+        match message {
+            Message::Length(length) => *length,
+            Message::Packed(packed) => packed.len(),
+        }
     }
 
     /// Appends the stored bytes, with another resourceVersion if `revision` says so.

@@ -99,6 +99,19 @@ impl View {
 
     /// The message of one item of a list in protobuf.
     pub(super) fn item_message(&self, object: &Object) -> Vec<u8> {
+        if self.is_stored_form() {
+            object.message(|| self.make_message(object))
+        } else {
+            self.make_message(object)
+        }
+    }
+
+    /// Whether objects are shown as they are stored.
+    fn is_stored_form(&self) -> bool {
+        self.shape == Shape::Full && self.resource.conversion == Conversion::None
+    }
+
+    fn make_message(&self, object: &Object) -> Vec<u8> {
         let mut json = Vec::with_capacity(object.body_len() + 64);
         self.write_item(&mut json, object);
         self.message(false).map(|kind| protobuf::message(kind, &json)).unwrap_or_default()
@@ -106,10 +119,10 @@ impl View {
 
     /// How long that is, which the object remembers if it can.
     pub(super) fn item_message_len(&self, object: &Object) -> usize {
-        if self.shape == Shape::Full && self.resource.conversion == Conversion::None {
-            object.message_len(|| self.item_message(object).len())
+        if self.is_stored_form() {
+            object.message_len(|| self.make_message(object))
         } else {
-            self.item_message(object).len()
+            self.make_message(object).len()
         }
     }
 

@@ -110,6 +110,8 @@ async fn respond(
             break None;
         }
         match open.poll() {
+            // A long list in protobuf is measured first: others shall have their turn meanwhile.
+            Step::Data(bytes) if bytes.is_empty() => tokio::task::yield_now().await,
             Step::Data(bytes) => prefix.extend_from_slice(&bytes),
             Step::Head(_) => {}
             Step::End => break Some(Step::End),

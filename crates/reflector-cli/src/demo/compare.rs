@@ -14,9 +14,15 @@ pub(super) fn same_revisions<K>(copy: &Snapshot<K>, truth: &[StoredObject]) -> b
         })
 }
 
-/// Every difference, as a sentence each.
-pub(super) fn differences<K>(copy: &Snapshot<K>, truth: &[StoredObject]) -> Vec<String> {
-    let mut differences: Vec<String> = truth.iter().filter_map(|stored| difference(copy, stored)).collect();
+/// Every difference, as a sentence each. `body` gives the JSON of an object of `truth`: one at a time, as all of them
+/// together may be gigabytes.
+pub(super) fn differences<K, B: AsRef<[u8]>>(
+    copy: &Snapshot<K>,
+    truth: &[StoredObject],
+    body: impl Fn(&StoredObject) -> B,
+) -> Vec<String> {
+    let mut differences: Vec<String> =
+        truth.iter().filter_map(|stored| difference(copy, stored, &body)).collect();
     let have = |object: &Object<K>| {
         let namespace = object.namespace().unwrap_or_default();
         truth.iter().any(|stored| stored.name == object.name() && stored.namespace == namespace)
@@ -41,7 +47,11 @@ fn version_of<K>(object: &Object<K>) -> String {
     object.version().map(ToString::to_string).unwrap_or_default()
 }
 
-fn difference<K>(copy: &Snapshot<K>, stored: &StoredObject) -> Option<String> {
+fn difference<K, B: AsRef<[u8]>>(
+    copy: &Snapshot<K>,
+    stored: &StoredObject,
+    body: impl Fn(&StoredObject) -> B,
+) -> Option<String> {
     let key = format!("{}/{}", stored.namespace, stored.name);
     let Some(object) = find(copy, stored) else { return Some(format!("{key}: {MISSING}")) };
     if *object.uid() != *stored.uid {
@@ -55,7 +65,7 @@ fn difference<K>(copy: &Snapshot<K>, stored: &StoredObject) -> Option<String> {
         Ok(value) => value,
         Err(error) => return Some(format!("{key}: the copy cannot be read: {error}")),
     };
-    let mut theirs: Value = serde_json::from_slice(&stored.body).unwrap_or_default();
+    let mut theirs: Value = serde_json::from_slice(body(stored).as_ref()).unwrap_or_default();
     // Items of a list come without their type, which the reflector fills in (K13).
     if let Some(object) = theirs.as_object_mut() {
         object.entry("apiVersion").or_insert_with(|| "v1".into());
@@ -94,6 +104,10 @@ mod tests {
 
     use super::*;
 
+    fn body(stored: &StoredObject) -> Vec<u8> {
+        stored.body.to_vec()
+    }
+
     /// A copy of the core, changed by `change` on the way.
     fn copy(core: &Core, change: impl Fn(&mut Value)) -> Snapshot<Value> {
         let (cache, mut writer) = Cache::new();
@@ -123,7 +137,7 @@ mod tests {
         let copy = copy(&core, |_| {});
         let truth = core.objects("pods").unwrap();
         assert!(same_revisions(&copy, &truth));
-        assert_eq!(differences(&copy, &truth), [""; 0]);
+        assert_eq!(differences(&copy, &truth, body), [""; 0]);
     }
 
     #[test]
@@ -145,15 +159,18 @@ mod tests {
             (|pod| pod["kind"] = "Node".into(), "at .kind"),
         ];
         for (change, expected) in cases {
-            let found = differences(&only_b(change), &truth);
+            let found = differences(&only_b(change), &truth, body);
             assert_eq!(found.len(), 1, "{found:?}");
             assert!(found[0].contains(expected), "{found:?}");
         }
-        let renamed = differences(&only_b(|pod| pod["metadata"]["name"] = "ghost".into()), &truth);
+        let renamed = differences(&only_b(|pod| pod["metadata"]["name"] = "ghost".into()), &truth, body);
         assert_eq!(
             renamed,
             ["x/b: on the server and not in the copy", "x/ghost: in the copy and not on the server"]
         );
-        assert_eq!(differences(&only_b(|_| {}), &truth[..1]), ["x/b: in the copy and not on the server"]);
+        assert_eq!(
+            differences(&only_b(|_| {}), &truth[..1], body),
+            ["x/b: in the copy and not on the server"]
+        );
     }
 }

@@ -14,7 +14,7 @@ use std::{
 
 use k8s_openapi::api::core::v1::Pod;
 use reflector::{BodyForm, KubeListWatch, Reflector, kube_client, protocol::BackoffOptions};
-use reflector_apiserver::faults::Profile;
+use reflector_apiserver::{core::StoredObject, faults::Profile};
 
 use self::{
     report::Report,
@@ -169,8 +169,12 @@ async fn settle(options: &Options, reflector: &Reflector<Pod>, cluster: &Cluster
 }
 
 fn differences(reflector: &Reflector<Pod>, cluster: &Cluster) -> Result<Vec<String>, Error> {
-    let objects = cluster.server().with_core(|core| core.objects("pods"));
+    let objects = cluster.server().with_core(|core| core.objects_without_bodies("pods"));
     let objects =
         objects.map_err(|error| Error::failed(format!("cannot read the server's objects: {error}")))?;
-    Ok(compare::differences(&reflector.cache().snapshot(), &objects))
+    let body = |stored: &StoredObject| {
+        let read = cluster.server().with_core(|core| core.object("pods", &stored.namespace, &stored.name));
+        read.map(|object| object.body).unwrap_or_default()
+    };
+    Ok(compare::differences(&reflector.cache().snapshot(), &objects, body))
 }

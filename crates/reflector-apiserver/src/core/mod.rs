@@ -120,7 +120,8 @@ pub struct ExchangeId(u64);
 pub enum Step {
     /// Status and headers; always the first step that is not a wait.
     Head(http::Response<()>),
-    /// A piece of the body; in a watch exactly one event with its newline.
+    /// A piece of the body; in a watch exactly one event, in JSON with its newline. A list in protobuf, whose length
+    /// stands before its items, begins with empty pieces while it is measured.
     Data(Bytes),
     /// The answer is complete.
     End,

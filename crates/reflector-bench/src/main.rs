@@ -4,6 +4,7 @@
 mod fanout;
 mod pods;
 mod reads;
+mod sync;
 mod table;
 mod timing;
 
@@ -24,18 +25,29 @@ enum What {
         #[arg(long, value_delimiter = ',', default_values_t = [1_000, 100_000])]
         objects: Vec<usize>,
     },
+    /// From nothing to a synced copy, watch events and a relist, beside kube-runtime: whole processes.
+    Sync(sync::Options),
+    /// The server of a measurement.
+    #[command(hide = true)]
+    Serve { pods: usize },
+    /// The client of a measurement.
+    #[command(hide = true)]
+    Client { who: sync::Who, url: String },
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), sync::Failure> {
     match Args::parse().what {
         What::Store { objects } => {
             for count in objects {
                 let pods = pods::pods(count);
-                let mut rows = reads::measure(&pods)?;
-                rows.extend(fanout::measure(&pods)?);
+                let mut rows = reads::measure(&pods).map_err(|error| error.to_string())?;
+                rows.extend(fanout::measure(&pods).map_err(|error| error.to_string())?);
                 println!("{count} pods\n\n{}", table::Table(&rows));
             }
         }
+        What::Sync(options) => sync::measure(options)?,
+        What::Serve { pods } => sync::serve(pods)?,
+        What::Client { who, url } => sync::client(who, &url)?,
     }
     Ok(())
 }

@@ -1,0 +1,67 @@
+//! Processes of this program, told what to do line by line.
+
+use std::{
+    env,
+    io::{BufRead, BufReader, Write},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+};
+
+use tokio::sync::mpsc;
+
+use super::Failure;
+
+/// A process that answers each line with a line. Killed when dropped.
+pub(super) struct Process {
+    child: Child,
+    orders: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Process {
+    pub(super) fn start(arguments: &[&str]) -> Result<Self, Failure> {
+        let mut child = Command::new(env::current_exe()?)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let orders = child.stdin.take().ok_or("no input")?;
+        let answers = BufReader::new(child.stdout.take().ok_or("no output")?);
+        Ok(Self { child, orders, answers })
+    }
+
+    /// The next line that it prints.
+    pub(super) fn answer(&mut self) -> Result<String, Failure> {
+        let mut line = String::new();
+        if self.answers.read_line(&mut line)? == 0 {
+            return Err("a measured process ended early".into());
+        }
+        Ok(line.trim_end().to_owned())
+    }
+
+    pub(super) fn ask(&mut self, order: &str) -> Result<String, Failure> {
+        writeln!(self.orders, "{order}")?;
+        self.orders.flush()?;
+        self.answer()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended already; then there is nothing to do.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The orders that the parent sends to this process.
+pub(super) fn orders() -> mpsc::UnboundedReceiver<String> {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}

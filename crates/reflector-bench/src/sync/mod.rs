@@ -1,0 +1,236 @@
+//! From nothing to a synced copy and on, beside kube-runtime: time and memory of whole processes.
+
+mod child;
+mod client;
+mod report;
+mod serve;
+mod usage;
+
+use std::{fs, path::PathBuf, time::Instant};
+
+use clap::Args;
+pub(crate) use client::Who;
+
+use self::{
+    child::Process,
+    report::{Bar, Row},
+    usage::Usage,
+};
+
+pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// What is measured and where the results go.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// How many pods.
+    #[arg(long, default_value_t = 20_000)]
+    pods: usize,
+    /// How many watch events.
+    #[arg(long, default_value_t = 20_000)]
+    events: usize,
+    /// How often; medians are shown.
+    #[arg(long, default_value_t = 3)]
+    runs: usize,
+    /// Also the steady memory of the default client at these numbers of pods.
+    #[arg(long, value_delimiter = ',')]
+    scale: Vec<usize>,
+    /// 300 pods, once: to see that it runs.
+    #[arg(long)]
+    smoke: bool,
+    /// Only rows whose name contains this are reported.
+    #[arg(long)]
+    only: Option<String>,
+    /// The folder of `report.json` and `sync.svg`.
+    #[arg(long, default_value = "target/bench")]
+    out: PathBuf,
+    /// Write the picture here too.
+    #[arg(long)]
+    picture: Option<PathBuf>,
+}
+
+/// One client's life.
+#[derive(Debug, Clone, Copy, Default)]
+struct Life {
+    base: Usage,
+    wall: f64,
+    synced: Usage,
+    steady: Usage,
+    watched: (Usage, Usage),
+    relisted: (Usage, Usage),
+}
+
+impl Life {
+    fn sync_cpu(&self) -> f64 {
+        (self.synced.cpu.saturating_sub(self.base.cpu)).as_secs_f64() * 1e3
+    }
+
+    fn event_rate(&self, events: usize) -> f64 {
+        events as f64 / self.watched.1.cpu.saturating_sub(self.watched.0.cpu).as_secs_f64()
+    }
+}
+
+/// The server's process.
+pub(crate) fn serve(pods: usize) -> Result<(), Failure> {
+    runtime()?.block_on(serve::run(pods))
+}
+
+/// The client's process.
+pub(crate) fn client(who: Who, url: &str) -> Result<(), Failure> {
+    runtime()?.block_on(client::run(who, url))
+}
+
+/// The same for everybody: one thread, so that nobody is helped by an idle core.
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
+}
+
+/// Measures everything and writes the results.
+pub(crate) fn measure(mut options: Options) -> Result<(), Failure> {
+    if options.smoke {
+        (options.pods, options.events, options.runs) = (300, 300, 1);
+    }
+    let everybody = [Who::Json, Who::Kube, Who::KubeStreaming, Who::Floor];
+    let mut lives: Vec<Vec<Life>> = vec![Vec::new(); everybody.len()];
+    for run in 0..options.runs.max(1) {
+        for n in 0..everybody.len() {
+            // Who comes first changes from run to run.
+            let n = (n + run) % everybody.len();
+            if let (Some(who), Some(lives)) = (everybody.get(n), lives.get_mut(n)) {
+                lives.push(live(*who, options.pods, options.events)?);
+            }
+        }
+    }
+    let [json, kube, streaming, floor] = &lives[..] else { return Err("four were measured".into()) };
+    let mut rows = rows(json, kube, streaming, floor, options.events);
+    if let Some(only) = &options.only {
+        rows.retain(|row| row.name.contains(only.as_str()));
+    }
+    println!(
+        "{} pods, {} events, {} runs\n\n{}",
+        options.pods,
+        options.events,
+        options.runs,
+        report::table(&rows)
+    );
+    for pods in &options.scale {
+        let life = live(Who::Json, *pods, 0)?;
+        let grown = life.steady.rss.saturating_sub(life.base.rss);
+        println!(
+            "{pods} pods: {} MiB above the base, {:.2} KiB each",
+            grown / 1024,
+            grown as f64 / *pods as f64
+        );
+    }
+    fs::create_dir_all(&options.out)?;
+    fs::write(options.out.join("report.json"), format!("{:#}\n", report::json(&rows)))?;
+    let picture = report::picture(&rows);
+    fs::write(options.out.join("sync.svg"), &picture)?;
+    if let Some(path) = options.picture {
+        fs::write(path, picture)?;
+    }
+    Ok(())
+}
+
+/// A server and a client of their own, from the start to the end.
+fn live(who: Who, pods: usize, events: usize) -> Result<Life, Failure> {
+    let mut server = Process::start(&["serve", &pods.to_string()])?;
+    let url = server.answer()?;
+    let mut client = Process::start(&["client", who.argument(), &url])?;
+    let base = client.answer()?.parse()?;
+    let begin = Instant::now();
+    let synced: Usage = client.ask("go")?.parse()?;
+    let wall = begin.elapsed().as_secs_f64() * 1e3;
+    if who != Who::Floor && synced.count != pods as u64 {
+        return Err(format!("{} has {} of {pods} pods", who.argument(), synced.count).into());
+    }
+    let steady = client.ask("settle")?.parse()?;
+    let mut life = Life { base, wall, synced, steady, ..Life::default() };
+    if who == Who::Floor || events == 0 {
+        return Ok(life);
+    }
+    let before = client.ask("settle")?.parse()?;
+    let version = server.ask(&format!("burst {events}"))?;
+    life.watched = (before, client.ask(&format!("until {version}"))?.parse()?);
+    client.ask("subscribe")?;
+    let before = client.ask("settle")?.parse()?;
+    server.ask("relist")?;
+    life.relisted = (before, client.ask("relisted")?.parse()?);
+    Ok(life)
+}
+
+fn median(lives: &[Life], value: impl Fn(&Life) -> f64) -> f64 {
+    let mut values: Vec<f64> = lives.iter().map(value).collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
+
+fn rows(json: &[Life], kube: &[Life], streaming: &[Life], floor: &[Life], events: usize) -> Vec<Row> {
+    let mib = |kib: u64| kib as f64 / 1024.0;
+    // The peer is measured both ways, and each row takes what is better for it.
+    let least = |value: &dyn Fn(&Life) -> f64| median(kube, value).min(median(streaming, value));
+    let less = |name, unit, value: &dyn Fn(&Life) -> f64, bar| Row {
+        name,
+        unit,
+        ours: Some(median(json, value)),
+        peer: Some(least(value)),
+        bar,
+    };
+    let open = |name, unit, bar| Row { name, unit, ours: None, peer: None, bar };
+    let steady = median(json, |life| mib(life.steady.rss));
+    let before = median(json, |life| mib(life.relisted.0.rss));
+    let rate = |life: &Life| life.event_rate(events);
+    vec![
+        // Switched on with protobuf.
+        Row {
+            peer: Some(least(&Life::sync_cpu)),
+            ..open("CPU until synced, wire form", "ms", Bar::Part(8.0))
+        },
+        less("CPU until synced, JSON", "ms", &Life::sync_cpu, Bar::Part(3.0)),
+        less("wall time until synced, JSON", "ms", &|life| life.wall, Bar::None),
+        Row {
+            peer: Some(least(&|life| mib(life.steady.rss))),
+            ..open("steady memory, wire form", "MiB", Bar::Part(8.0))
+        },
+        less("steady memory, JSON", "MiB", &|life| mib(life.steady.rss), Bar::None),
+        Row {
+            peer: Some(least(&|life| mib(life.steady.rss))),
+            ..open("steady memory, packed", "MiB", Bar::Part(60.0))
+        },
+        less(
+            "peak until synced, JSON",
+            "MiB",
+            &|life| mib(life.synced.peak),
+            Bar::Limit(1.15 * steady + 16.0),
+        ),
+        less(
+            "peak of an unchanged relist, JSON",
+            "MiB",
+            &|life| mib(life.relisted.1.peak),
+            Bar::Limit(before + 16.0),
+        ),
+        Row {
+            ours: Some(median(json, |life| life.relisted.1.count as f64)),
+            ..open("events of an unchanged relist, JSON", "events", Bar::Limit(0.0))
+        },
+        Row {
+            name: "watch events per CPU second, JSON",
+            unit: "1/s",
+            ours: Some(median(json, rate)),
+            peer: Some(median(kube, rate).max(median(streaming, rate))),
+            bar: Bar::None,
+        },
+        open("watch events per CPU second, wire form", "1/s", Bar::Times(10.0)),
+        open("full Pod from protobuf, trimmed", "1/s", Bar::Times(2.0)),
+        open("six fields from protobuf", "1/s", Bar::Times(15.0)),
+        open("1,000,000 pods, packed, one index", "MiB", Bar::Limit(1.2 * 1024.0)),
+        less("base of the process", "MiB", &|life| mib(life.base.rss), Bar::None),
+        Row {
+            ours: Some(median(floor, Life::sync_cpu)),
+            ..open("floor: CPU of reading and dropping", "ms", Bar::None)
+        },
+        Row {
+            ours: Some(median(floor, |life| mib(life.steady.rss))),
+            ..open("floor: memory", "MiB", Bar::None)
+        },
+    ]
+}

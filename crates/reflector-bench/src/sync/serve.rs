@@ -1,0 +1,55 @@
+//! The server's process.
+
+use reflector_apiserver::{
+    ApiServer, Verb,
+    core::CoreOptions,
+    faults::Fault,
+    seed::{Cluster, ClusterOptions},
+};
+use serde_json::{Value, json};
+
+use super::{Failure, child::orders};
+
+/// Serves pods, says where, and then does what it is told: `burst N` or `relist`.
+pub(super) async fn run(pods: usize) -> Result<(), Failure> {
+    let mut options = CoreOptions::default();
+    // A burst is written at once; no watch may be cut off for being behind.
+    options.history = 1 << 20;
+    options.watch_buffer = 1 << 20;
+    let cluster = Cluster::new(ClusterOptions { pods, ..ClusterOptions::default() });
+    let server = ApiServer::builder().core(options).start().await?;
+    for pod in cluster.pods() {
+        let pod: Value = serde_json::from_str(&pod.json)?;
+        server.with_core(|core| core.create("pods", pod))?;
+    }
+    println!("{}", server.url());
+    let mut orders = orders();
+    while let Some(order) = orders.recv().await {
+        match order.split_once(' ') {
+            Some(("burst", events)) => println!("{}", burst(&server, events.parse()?)?),
+            _ => {
+                // The next watch is refused, which is what makes a client read everything anew.
+                server.inject(Fault::on(Verb::Watch).resource("pods").once().status(410));
+                server.restart();
+                println!("done");
+            }
+        }
+    }
+    server.stop().await;
+    Ok(())
+}
+
+/// Changes pods in turn and returns the last version.
+fn burst(server: &ApiServer, events: usize) -> Result<u64, Failure> {
+    server.with_core(|core| {
+        let pods = core.objects("pods")?;
+        let mut last = 0;
+        for (n, stored) in pods.iter().cycle().take(events).enumerate() {
+            let mut pod: Value =
+                serde_json::from_slice(&core.object("pods", &stored.namespace, &stored.name)?.body)?;
+            pod["metadata"]["annotations"]["example.com/round"] = json!(n.to_string());
+            last = core.update("pods", pod)?.revision;
+        }
+        Ok(last)
+    })
+}

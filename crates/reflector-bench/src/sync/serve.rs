@@ -28,8 +28,9 @@ pub(super) async fn run(pods: usize) -> Result<(), Failure> {
         match order.split_once(' ') {
             Some(("burst", events)) => println!("{}", burst(&server, events.parse()?)?),
             _ => {
-                // The next watch is refused, which is what makes a client read everything anew.
-                server.inject(Fault::on(Verb::Watch).resource("pods").once().status(410));
+                // The next watch is told in its stream that its version is gone, as a server does it. kube-runtime reads
+                // everything anew only for that, and not for a status 410.
+                server.inject(Fault::on(Verb::Watch).resource("pods").once().error_event(410, 0));
                 server.restart();
                 println!("done");
             }

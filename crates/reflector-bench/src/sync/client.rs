@@ -64,7 +64,7 @@ pub(super) async fn run(who: Who, url: &str) -> Result<(), Failure> {
 }
 
 async fn ours(client: Client, mut orders: mpsc::UnboundedReceiver<String>) -> Result<(), Failure> {
-    let pods = Reflector::builder(KubeListWatch::<Pod>::all(client)).start();
+    let pods = Reflector::builder(KubeListWatch::<Pod>::all(client).compression(false)).start();
     pods.ready().await?;
     println!("{}", Usage::now(pods.cache().len() as u64)?);
     // What a subscriber hears of a relist is counted; only that phase pays for it.

@@ -127,6 +127,7 @@ pub(crate) fn table(fields: &str, kinds: &str) -> Result<String, Box<dyn Error>>
 }
 
 /// `apiVersion`, kind and message of each, in order.
+#[allow(clippy::type_complexity, reason = "used once")]
 fn kind_rows<'a>(
     kinds: &'a str,
     without_numbers: &BTreeSet<&str>,

@@ -1,5 +1,8 @@
 //! What is read from protobuf equals what is read from the JSON of the same object.
 
+// Helpers outside the test functions are tests too.
+#![allow(clippy::unwrap_used, clippy::print_stderr, clippy::needless_pass_by_value)]
+
 mod data;
 
 use reflector_protobuf::{Kind, from_slice, to_json};

@@ -1,5 +1,8 @@
 //! Bytes that no server sends: never a panic, and any order of the fields reads the same.
 
+// Helpers outside the test functions are tests too.
+#![allow(clippy::unwrap_used, clippy::print_stderr, clippy::needless_pass_by_value)]
+
 mod bytes;
 mod data;
 

@@ -1,5 +1,8 @@
 //! Each rule of how a value stands in protobuf and in JSON.
 
+// Helpers outside the test functions are tests too.
+#![allow(clippy::unwrap_used, clippy::print_stderr, clippy::needless_pass_by_value)]
+
 mod bytes;
 
 use bytes::{bool, bytes, double, int, message, text};

@@ -1,5 +1,8 @@
 //! The table in the repository is what the generator makes of the facts.
 
+// Helpers outside the test functions are tests too.
+#![allow(clippy::unwrap_used, clippy::print_stderr, clippy::needless_pass_by_value)]
+
 use std::{fs, path::Path};
 
 #[allow(dead_code, reason = "its `main` is for the command line")]

@@ -107,11 +107,11 @@ enum Keep<K> {
 const FEW: usize = 64 << 10;
 
 impl<K: Send + 'static> Preparation<K> {
-    pub(crate) fn new(transforms: Chain<K>, form: BodyForm<K>, errors: Counter) -> Arc<Self> {
-        let keep = match form.0 {
+    pub(crate) fn new(transforms: Chain<K>, form: &BodyForm<K>, errors: Counter) -> Arc<Self> {
+        let keep = match &form.0 {
             Form::Wire => Keep::Wire,
-            Form::Packed(options) => Keep::Packed(Packer::new(options)),
-            Form::Decoded(decoded) => Keep::Decoded(decoded),
+            Form::Packed(options) => Keep::Packed(Packer::new(*options)),
+            Form::Decoded(decoded) => Keep::Decoded(*decoded),
         };
         Arc::new(Self { transforms, errors, keep })
     }

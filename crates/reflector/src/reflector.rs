@@ -554,7 +554,7 @@ impl<K: Send + 'static, L: ListWatch<K>> Settings<K, L> {
             machine,
             on_error: self.on_error,
             resync_if: self.resync_if,
-            preparation: Preparation::new(self.transforms, self.body, metrics.transform_errors()),
+            preparation: Preparation::new(self.transforms, &self.body, metrics.transform_errors()),
             status,
             metrics,
             started,

@@ -328,7 +328,7 @@ impl Watch {
     fn bookmark(&mut self, revision: u64, end: bool) -> Bytes {
         let first = std::mem::take(&mut self.first);
         write_event(self.view.format, "BOOKMARK", 256, |out| {
-            self.view.write_bookmark(out, revision, end, first)
+            self.view.write_bookmark(out, revision, end, first);
         })
     }
 

@@ -107,6 +107,7 @@ enum Found<'de> {
 
 impl<'a, 'de> Fields<'a, 'de> {
     #[inline(always)]
+    #[allow(clippy::needless_pass_by_value, reason = "it is taken apart")]
     pub(super) fn new(message: Opened<'a, 'de>) -> Self {
         let Opened { context, depth, message, source, kind } = message;
         Self {
@@ -346,7 +347,7 @@ mod tests {
     fn no_message_is_embedded_deeper_than_there_is_room() {
         fn depth(message: Message) -> usize {
             let inner =
-                message.fields().filter(|field| field.is_inline()).filter_map(|field| field.message());
+                message.fields().filter(|field| field.is_inline()).filter_map(crate::schema::Field::message);
             inner.map(|inner| depth(inner) + 1).max().unwrap_or(0)
         }
         assert_eq!(Message::all().map(depth).max(), Some(MAX_EMBEDDING));

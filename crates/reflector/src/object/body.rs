@@ -108,12 +108,12 @@ pub(super) fn decode<T: DeserializeOwned>(
     bytes: &[u8],
 ) -> Result<T, (String, DecodeCause)> {
     match encoding {
-        Encoding::Json => serde_json::from_slice(bytes).or_else(|first| {
+        Encoding::Json => serde_json::from_slice(bytes).map_err(|first| {
             let mut json = serde_json::Deserializer::from_slice(bytes);
-            match serde_path_to_error::deserialize(&mut json) {
+            match serde_path_to_error::deserialize::<_, T>(&mut json) {
                 // It fits, and something follows it; or `T` is of two minds.
-                Ok(_) => Err((String::new(), DecodeCause::Json(first))),
-                Err::<T, _>(error) => Err((error.path().to_string(), DecodeCause::Json(error.into_inner()))),
+                Ok(_) => (String::new(), DecodeCause::Json(first)),
+                Err(error) => (error.path().to_string(), DecodeCause::Json(error.into_inner())),
             }
         }),
         Encoding::Protobuf(kind) => reflector_protobuf::from_slice(kind, bytes)

@@ -22,7 +22,8 @@ use std::{
 #[derive(Clone, Default)]
 pub struct Labels(Option<Set>);
 
-type Set = Arc<[(Arc<str>, Arc<str>)]>;
+type Pairs = [(Arc<str>, Arc<str>)];
+type Set = Arc<Pairs>;
 
 impl Labels {
     /// The value of one label.
@@ -57,7 +58,7 @@ impl Labels {
         Self(Some(INTERNER.set(pairs)))
     }
 
-    fn set(&self) -> &[(Arc<str>, Arc<str>)] {
+    fn set(&self) -> &Pairs {
         self.0.as_deref().unwrap_or_default()
     }
 }
@@ -68,7 +69,7 @@ impl<'a> FromIterator<(&'a str, &'a str)> for Labels {
         let mut pairs: Vec<_> = pairs.into_iter().collect();
         // Servers sort them already.
         if !pairs.is_sorted_by(|(a, _), (b, _)| a < b) {
-            pairs.sort_by(|(a, _), (b, _)| a.cmp(b));
+            pairs.sort_by_key(|(name, _)| *name);
             pairs.dedup_by(|later, earlier| {
                 let same = later.0 == earlier.0;
                 if same {
@@ -106,13 +107,13 @@ static INTERNER: LazyLock<Interner> = LazyLock::new(Interner::default);
 #[derive(Default)]
 struct Interner {
     hasher: RandomState,
-    sets: Mutex<Table<[(Arc<str>, Arc<str>)]>>,
+    sets: Mutex<Table<Pairs>>,
     words: Mutex<Table<str>>,
 }
 
 impl Interner {
     fn set(&self, pairs: &[(&str, &str)]) -> Set {
-        let matches = |set: &[(Arc<str>, Arc<str>)]| {
+        let matches = |set: &Pairs| {
             set.len() == pairs.len() && set.iter().zip(pairs).all(|((n, v), pair)| (&**n, &**v) == *pair)
         };
         let make = || pairs.iter().map(|(name, value)| (self.word(name), self.word(value))).collect();

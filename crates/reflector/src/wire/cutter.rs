@@ -16,8 +16,8 @@ pub struct ListCutter<K>(ListForm<K>);
 
 #[derive(Debug)]
 enum ListForm<K> {
-    Json(json::list::ListCutter<K>),
-    Protobuf(protobuf::list::ListCutter<K>),
+    Json(Box<json::list::ListCutter<K>>),
+    Protobuf(Box<protobuf::list::ListCutter<K>>),
 }
 
 impl<K> ListCutter<K> {
@@ -27,13 +27,13 @@ impl<K> ListCutter<K> {
     /// less its `List`, provided that the list tells before the items come.
     #[must_use]
     pub fn new(types: Option<TypeMeta>, limits: Limits) -> Self {
-        Self(ListForm::Json(json::list::ListCutter::new(types, limits)))
+        Self(ListForm::Json(Box::new(json::list::ListCutter::new(types, limits))))
     }
 
     /// A cutter for one list in protobuf: `k8s\0`, and an envelope that says what the list is.
     #[must_use]
     pub fn protobuf(limits: Limits) -> Self {
-        Self(ListForm::Protobuf(protobuf::list::ListCutter::new(limits)))
+        Self(ListForm::Protobuf(Box::new(protobuf::list::ListCutter::new(limits))))
     }
 
     /// Takes the next bytes of the body and appends the items that end in them.
@@ -87,8 +87,8 @@ pub struct WatchCutter<K>(WatchForm<K>);
 
 #[derive(Debug)]
 enum WatchForm<K> {
-    Json(json::watch::WatchCutter<K>),
-    Protobuf(protobuf::watch::WatchCutter<K>),
+    Json(Box<json::watch::WatchCutter<K>>),
+    Protobuf(Box<protobuf::watch::WatchCutter<K>>),
 }
 
 impl<K> WatchCutter<K> {
@@ -98,13 +98,13 @@ impl<K> WatchCutter<K> {
     /// write both into every watched object, so with `None` nothing is filled in.
     #[must_use]
     pub fn new(types: Option<TypeMeta>, limits: Limits) -> Self {
-        Self(WatchForm::Json(json::watch::WatchCutter::new(types, limits)))
+        Self(WatchForm::Json(Box::new(json::watch::WatchCutter::new(types, limits))))
     }
 
     /// A cutter for one stream in protobuf: frames of four bytes of length and one event each.
     #[must_use]
     pub fn protobuf(limits: Limits) -> Self {
-        Self(WatchForm::Protobuf(protobuf::watch::WatchCutter::new(limits)))
+        Self(WatchForm::Protobuf(Box::new(protobuf::watch::WatchCutter::new(limits))))
     }
 
     /// Takes the next bytes of the stream and appends the events that end in them.

@@ -264,10 +264,8 @@ impl Envelope {
         let Some(content) = content else { return Ok(0) };
         match (head.number, self.items) {
             (ITEMS, Some(kind)) => {
-                items.push(match meta::object(kind, content, offset + head.begin as u64) {
-                    Ok(object) => ListItem::Object(object),
-                    Err(invalid) => ListItem::Invalid(invalid),
-                })
+                let item = meta::object(kind, content, offset + head.begin as u64);
+                items.push(item.map_or_else(ListItem::Invalid, ListItem::Object));
             }
             _ => self.meta = list_meta(content, offset)?,
         }
@@ -351,7 +349,7 @@ fn list_meta(bytes: &[u8], offset: u64) -> Result<ListMeta, WireError> {
             }
             // A hint: not worth an error.
             (4, Value::Varint(count)) => {
-                meta.remaining = i64::try_from(count).ok().and_then(|c| c.try_into().ok())
+                meta.remaining = i64::try_from(count).ok().and_then(|c| c.try_into().ok());
             }
             (5, Value::Bytes(shard)) => {
                 for field in Fields::new(shard) {

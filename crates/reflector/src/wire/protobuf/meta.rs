@@ -83,7 +83,7 @@ impl<'a> Header<'a> {
                 number::UID => self.uid = value,
                 number::VERSION => self.version = value,
                 number::LABELS => {
-                    self.labels.push(entry(value).map_err(Wrong::malformed("metadata.labels"))?)
+                    self.labels.push(entry(value).map_err(Wrong::malformed("metadata.labels"))?);
                 }
                 number::ANNOTATIONS => {
                     self.annotations.push(entry(value).map_err(Wrong::malformed("metadata.annotations"))?);

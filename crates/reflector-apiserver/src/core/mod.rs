@@ -42,7 +42,7 @@ mod object;
 mod operator;
 mod patch;
 mod printers;
-mod protobuf;
+pub(crate) mod protobuf;
 mod query;
 #[cfg(feature = "http")]
 mod refusal;

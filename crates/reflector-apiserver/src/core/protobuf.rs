@@ -3,7 +3,11 @@
 //! Objects are stored as JSON, and their messages are made of it when they are asked for.
 
 use bytes::Bytes;
-use reflector_protobuf::{Envelope, Kind, PREFIX, from_json, wire};
+use reflector_protobuf::{
+    Envelope, Kind, PREFIX, from_json,
+    wire::{self, Fields},
+};
+use serde_json::{Value, json};
 
 use super::{
     json,
@@ -53,7 +57,7 @@ pub(super) fn write_item(message: &[u8], out: &mut Vec<u8>) {
 
 /// What stands before the items of a list, which are `items` bytes together: the envelope begins with the length of all.
 pub(super) fn open_list(kind: Kind, metadata: &json::Object, items: u64, out: &mut Vec<u8>) {
-    let head = message(kind, &json::to_vec(&serde_json::json!({"metadata": metadata})));
+    let head = message(kind, &json::to_vec(&json!({"metadata": metadata})));
     out.extend_from_slice(&PREFIX);
     let mut types = Vec::new();
     bytes(1, kind.api_version().as_bytes(), &mut types);
@@ -70,7 +74,7 @@ pub(super) fn close_list(out: &mut Vec<u8>) {
 }
 
 /// One frame of a watch: its length, then a `WatchEvent` with a document.
-pub(super) fn event(kind: &str, document: &[u8]) -> Bytes {
+pub(crate) fn event(kind: &str, document: &[u8]) -> Bytes {
     let mut object = Vec::with_capacity(document.len() + 8);
     bytes(1, document, &mut object);
     let mut out = Vec::with_capacity(object.len() + kind.len() + 16);
@@ -81,6 +85,35 @@ pub(super) fn event(kind: &str, document: &[u8]) -> Bytes {
     let length = u32::try_from(out.len() - 4).unwrap_or(u32::MAX);
     out[..4].copy_from_slice(&length.to_be_bytes());
     out.into()
+}
+
+/// The type and the object of a frame; `None` of what is none.
+pub(crate) fn read_event(frame: &[u8]) -> Option<(String, Value)> {
+    let (mut kind, mut object) = (None, None);
+    for field in Fields::new(frame.get(4..)?) {
+        let field = field.ok()?;
+        match (field.number, field.value) {
+            (1, wire::Value::Bytes(text)) => kind = String::from_utf8(text.to_vec()).ok(),
+            (2, wire::Value::Bytes(raw)) => {
+                if let wire::Value::Bytes(document) = Fields::new(raw).next()?.ok()?.value {
+                    object = serde_json::from_slice(&to_json(document, None).ok()?).ok();
+                }
+            }
+            _ => {}
+        }
+    }
+    Some((kind?, object?))
+}
+
+/// The frame of an event. An object that its type does not fit has its metadata, and then ends in the middle of a field.
+pub(crate) fn write_event(kind: &str, object: &Value) -> Option<Bytes> {
+    let of = Kind::find(json::text_at(object, &["apiVersion"]), json::text_at(object, &["kind"]))?;
+    let message = from_json(of, &json::to_vec(object)).unwrap_or_else(|_| {
+        let mut cut = message(of, &json::to_vec(&json!({"metadata": object.get("metadata")})));
+        cut.extend_from_slice(&[tag(2), 0x7f]);
+        cut
+    });
+    Some(event(kind, &reflector_protobuf::envelope(of, &message)))
 }
 
 /// The JSON of a document in a request, with kind and apiVersion. `default` is the kind of one that does not say its own.

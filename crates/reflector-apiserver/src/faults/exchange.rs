@@ -50,6 +50,8 @@ pub enum Cut {
     Blackhole,
 }
 
+const PROTOBUF: &[u8] = b"application/vnd.kubernetes.protobuf";
+
 /// What waits to be given out.
 #[derive(Debug)]
 enum Piece {
@@ -80,6 +82,8 @@ pub(super) struct Running {
     late: Option<(Duration, Bytes)>,
     gzip: Option<Gzip>,
     encoder: Option<GzEncoder<Vec<u8>>>,
+    /// The answer is in protobuf, as its head says.
+    protobuf: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,6 +134,7 @@ impl Running {
             late: None,
             gzip,
             encoder: None,
+            protobuf: false,
         }
     }
 
@@ -216,11 +221,8 @@ impl Running {
                 self.late = None;
                 let reason = reason.as_deref().unwrap_or_else(|| answer::reason(code));
                 let message = message.as_deref().unwrap_or_else(|| answer::message(code));
-                let status = Status::new(code, reason, message).json();
-                let mut event = b"{\"type\":\"ERROR\",\"object\":".to_vec();
-                event.extend_from_slice(&status);
-                event.extend_from_slice(b"}\n");
-                self.enqueue(event.into(), true);
+                let event = rewrite::error_event(&Status::new(code, reason, message).json(), self.protobuf);
+                self.enqueue(event, true);
                 self.finish();
             }
         }
@@ -324,6 +326,8 @@ impl Running {
         };
         match core.poll(inner, now) {
             CoreStep::Head(mut head) => {
+                let content_type = head.headers().get(header::CONTENT_TYPE);
+                self.protobuf = content_type.is_some_and(|value| value.as_bytes().starts_with(PROTOBUF));
                 if let Some(gzip) = self.gzip {
                     count(counts, Effect::Gzip(gzip).kind());
                     let headers = head.headers_mut();

@@ -1,31 +1,52 @@
-//! Changes to bodies: of JSON documents, of JSON events, and of resource versions wherever they stand.
+//! Changes to bodies: of JSON documents, of events in JSON and protobuf, and of resource versions wherever they stand in
+//! JSON.
 //!
-//! What cannot be read as the JSON that is expected here is passed on as it is: a fault never makes the server fail.
+//! What cannot be read as what is expected here is passed on as it is: a fault never makes the server fail.
 
 use bytes::Bytes;
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
+use crate::core::protobuf;
+
 /// An event of a watch.
 #[derive(Debug, Serialize, Deserialize)]
 struct Event {
     r#type: String,
     object: Value,
+    #[serde(skip)]
+    protobuf: bool,
 }
 
 impl Event {
     fn read(bytes: &[u8]) -> Option<Self> {
-        serde_json::from_slice(bytes).ok()
+        if bytes.starts_with(b"{") {
+            return serde_json::from_slice(bytes).ok();
+        }
+        let (r#type, object) = protobuf::read_event(bytes)?;
+        Some(Self { r#type, object, protobuf: true })
     }
 
     fn write(&self, original: &Bytes) -> Bytes {
+        if self.protobuf {
+            return protobuf::write_event(&self.r#type, &self.object).unwrap_or_else(|| original.clone());
+        }
         let Ok(mut bytes) = serde_json::to_vec(self) else {
             return original.clone();
         };
         bytes.push(b'\n');
         bytes.into()
     }
+}
+
+/// The event that ends a watch with the JSON of a Status.
+pub(super) fn error_event(status: &[u8], in_protobuf: bool) -> Bytes {
+    let in_protobuf = in_protobuf.then(|| serde_json::from_slice(status).ok()).flatten();
+    if let Some(event) = in_protobuf.and_then(|status| protobuf::write_event("ERROR", &status)) {
+        return event;
+    }
+    [b"{\"type\":\"ERROR\",\"object\":", status, b"}\n"].concat().into()
 }
 
 /// The event with its object changed.
@@ -221,6 +242,32 @@ mod tests {
         let value: Value = serde_json::from_slice(&spoiled).unwrap();
         assert!(value["object"]["spec"].is_string());
         assert_eq!(value["object"]["metadata"]["resourceVersion"], "5");
+    }
+
+    #[test]
+    fn events_in_protobuf_are_changed_too() {
+        let pod = serde_json::json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "a", "namespace": "n", "resourceVersion": "5"},
+            "spec": {"nodeName": "one"},
+        });
+        let event = protobuf::write_event("MODIFIED", &pod).unwrap();
+        assert_eq!(event_key(&event).as_deref(), Some("n/a"));
+        let (kind, object) = protobuf::read_event(&event_type(&event, "RELOCATED")).unwrap();
+        assert_eq!((kind.as_str(), &object["spec"]["nodeName"]), ("RELOCATED", &Value::from("one")));
+        let bare = event_object(&event, strip_metadata);
+        let (_, bare) = protobuf::read_event(&bare).unwrap();
+        assert_eq!(
+            (&bare["metadata"]["name"], &bare["spec"]["nodeName"]),
+            (&Value::Null, &Value::from("one"))
+        );
+        // A spoiled one is a whole frame with an object that cannot be read.
+        let spoiled = event_object(&event, spoil);
+        let length = u32::from_be_bytes(*spoiled.first_chunk().unwrap());
+        assert_eq!(length as usize + 4, spoiled.len());
+        assert!(memmem::find(&spoiled, b"\x0a\x01a").is_some(), "the name is still there");
+        assert!(protobuf::read_event(&spoiled).is_none());
     }
 
     #[test]

@@ -153,6 +153,42 @@ fn a_rewind_brings_back_an_older_state() {
     assert_eq!(core.core().count("configmaps").unwrap(), 1);
 }
 
+/// The frames of a watch, and the documents of a list, without a look at the rest.
+#[test]
+fn answers_in_protobuf_are_disturbed_too() {
+    const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+    let bodies = |fault: Fault, path: &str| {
+        let mut core = core(fault);
+        let request = Request::get(path).header("accept", PROTOBUF).body(Bytes::new()).unwrap();
+        let id = core.open(ms(0), request);
+        let mut bodies = Vec::new();
+        while let Step::Head(_) | Step::Data(_) = match core.poll(id, ms(0)) {
+            Step::Data(data) => {
+                bodies.push(data.clone());
+                Step::Data(data)
+            }
+            step => step,
+        } {}
+        bodies
+    };
+    let contains = |bytes: &Bytes, text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+    let frames = bodies(Fault::on(Verb::Watch).error_event(410, 1), WATCH);
+    let last = frames.last().unwrap();
+    assert!(
+        last.ends_with(b"\x1a\0\x22\0") && contains(last, "ERROR") && contains(last, "Expired"),
+        "{last:?}"
+    );
+    assert_eq!(u32::from_be_bytes(*last.first_chunk().unwrap()) as usize + 4, last.len());
+    let list = bodies("list:opaque-versions".parse().unwrap(), LIST).pop().unwrap();
+    let envelope = reflector_protobuf::Envelope::parse(&list).unwrap();
+    assert!(envelope.kind == "ConfigMapList" && contains(&list, "opaque-"), "{list:?}");
+    let kind = reflector_protobuf::Kind::find("v1", "ConfigMapList").unwrap();
+    assert!(reflector_protobuf::from_slice::<Value>(kind, envelope.raw).is_ok());
+    let spoiled = bodies("list:undecodable=1".parse().unwrap(), LIST).pop().unwrap();
+    let envelope = reflector_protobuf::Envelope::parse(&spoiled).unwrap();
+    assert!(reflector_protobuf::from_slice::<Value>(kind, envelope.raw).is_err());
+}
+
 #[test]
 fn what_was_injected_is_counted_by_kind() {
     let mut core = core("watch:duplicate-events,error=500@3events,times=2".parse().unwrap());

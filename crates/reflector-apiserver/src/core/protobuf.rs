@@ -105,15 +105,31 @@ pub(crate) fn read_event(frame: &[u8]) -> Option<(String, Value)> {
     Some((kind?, object?))
 }
 
-/// The frame of an event. An object that its type does not fit has its metadata, and then ends in the middle of a field.
+/// The frame of an event with any object.
 pub(crate) fn write_event(kind: &str, object: &Value) -> Option<Bytes> {
-    let of = Kind::find(json::text_at(object, &["apiVersion"]), json::text_at(object, &["kind"]))?;
-    let message = from_json(of, &json::to_vec(object)).unwrap_or_else(|_| {
-        let mut cut = message(of, &json::to_vec(&json!({"metadata": object.get("metadata")})));
+    disturbed(object).map(|document| event(kind, &document))
+}
+
+/// A document whose JSON was changed in whatever way. One without change stays as it is.
+pub(crate) fn change_document(document: &Bytes, change: impl FnOnce(&Bytes) -> Bytes) -> Bytes {
+    let changed = to_json(document, None).ok().and_then(|json| {
+        let json = Bytes::from(json);
+        let changed = change(&json);
+        if changed == json { None } else { disturbed(&serde_json::from_slice(&changed).ok()?) }
+    });
+    changed.map_or_else(|| document.clone(), Bytes::from)
+}
+
+/// The document of an object that somebody changed. One that its type does not fit any more has its metadata, and then
+/// ends in the middle of a field.
+fn disturbed(object: &Value) -> Option<Vec<u8>> {
+    let kind = Kind::find(json::text_at(object, &["apiVersion"]), json::text_at(object, &["kind"]))?;
+    let message = from_json(kind, &json::to_vec(object)).unwrap_or_else(|_| {
+        let mut cut = message(kind, &json::to_vec(&json!({"metadata": object.get("metadata")})));
         cut.extend_from_slice(&[tag(2), 0x7f]);
         cut
     });
-    Some(event(kind, &reflector_protobuf::envelope(of, &message)))
+    Some(reflector_protobuf::envelope(kind, &message))
 }
 
 /// The JSON of a document in a request, with kind and apiVersion. `default` is the kind of one that does not say its own.

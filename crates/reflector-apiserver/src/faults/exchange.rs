@@ -17,7 +17,7 @@ use super::{
     rewrite::{self, List},
 };
 use crate::{
-    core::{Core, ExchangeId, Step as CoreStep},
+    core::{Core, ExchangeId, Step as CoreStep, protobuf},
     request::{RequestInfo, Verb, pairs, query_value},
 };
 
@@ -348,7 +348,7 @@ impl Running {
             CoreStep::End => {
                 if !self.held.is_empty() {
                     let body = self.held.split().freeze();
-                    let body = self.change_document(body, counts);
+                    let body = self.change_document(&body, counts);
                     self.enqueue(body, false);
                 }
                 self.finish();
@@ -379,7 +379,14 @@ impl Running {
         })
     }
 
-    fn change_document(&self, body: Bytes, counts: &mut Counts) -> Bytes {
+    fn change_document(&self, body: &Bytes, counts: &mut Counts) -> Bytes {
+        if self.protobuf {
+            return protobuf::change_document(body, |json| self.change_json(json.clone(), counts));
+        }
+        self.change_json(body.clone(), counts)
+    }
+
+    fn change_json(&self, body: Bytes, counts: &mut Counts) -> Bytes {
         let effects = &self.plan.effects;
         let body = if effects.contains(&Effect::OpaqueVersions) {
             count(counts, Effect::OpaqueVersions.kind());

@@ -1,10 +1,11 @@
-//! Changes to bodies: of JSON documents, of events in JSON and protobuf, and of resource versions wherever they stand in
-//! JSON.
+//! Changes to bodies: of documents, of events, and of resource versions wherever they stand. Protobuf is changed by way of
+//! its JSON.
 //!
 //! What cannot be read as what is expected here is passed on as it is: a fault never makes the server fail.
 
 use bytes::Bytes;
 use memchr::memmem;
+use reflector_protobuf::PREFIX;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
@@ -168,7 +169,7 @@ impl List {
 
 const OPAQUE: &str = "opaque-";
 
-/// Makes every resource version of a JSON text opaque.
+/// Makes every resource version of a body opaque.
 pub(super) fn make_opaque(bytes: &Bytes) -> Bytes {
     versions(bytes, |version| {
         (!version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit()))
@@ -187,6 +188,20 @@ pub(super) fn transparent_version(version: &str) -> &str {
 }
 
 fn versions(bytes: &Bytes, change: impl Fn(&str) -> Option<String>) -> Bytes {
+    if bytes.starts_with(&PREFIX) {
+        return protobuf::change_document(bytes, |json| versions_in_json(json, change));
+    }
+    match Event::read(bytes).filter(|event| event.protobuf) {
+        None => versions_in_json(bytes, change),
+        Some(event) => {
+            let object = Bytes::from(event.object.to_string());
+            let object = serde_json::from_slice(&versions_in_json(&object, change)).unwrap_or_default();
+            Event { object, ..event }.write(bytes)
+        }
+    }
+}
+
+fn versions_in_json(bytes: &Bytes, change: impl Fn(&str) -> Option<String>) -> Bytes {
     const MEMBER: &[u8] = b"\"resourceVersion\":";
     let mut out = Vec::with_capacity(bytes.len() + 64);
     let mut copied = 0;
@@ -262,6 +277,9 @@ mod tests {
             (&bare["metadata"]["name"], &bare["spec"]["nodeName"]),
             (&Value::Null, &Value::from("one"))
         );
+        let opaque = make_opaque(&event);
+        assert_eq!(protobuf::read_event(&opaque).unwrap().1["metadata"]["resourceVersion"], "opaque-5");
+        assert_eq!(make_transparent(&opaque), event);
         // A spoiled one is a whole frame with an object that cannot be read.
         let spoiled = event_object(&event, spoil);
         let length = u32::from_be_bytes(*spoiled.first_chunk().unwrap());

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     Core,
-    accept::{Media, Wishes},
+    accept::{Format, Media, Wishes},
     exchange::{Exchange, Read, ReadKind, Reply, add_warning, head},
     json::{Object as Json, text_at},
     list::{Plan, Scan, Scope},
@@ -28,6 +28,8 @@ use super::{
 
 /// The largest request body.
 const BODY_MAX: usize = 3 * 1024 * 1024;
+
+const PROTOBUF: &str = Format::Protobuf.content_type(false);
 
 /// A routed request.
 struct Call {
@@ -65,9 +67,7 @@ impl Call {
         let resource = &self.target.resource;
         let json = match self.content_type().split(';').next().unwrap_or_default().trim() {
             "" | "application/json" => Cow::Borrowed(&*self.body),
-            "application/vnd.kubernetes.protobuf" if !resource.custom => {
-                Cow::Owned(protobuf::to_json(&self.body, resource.message())?)
-            }
+            PROTOBUF if !resource.custom => Cow::Owned(protobuf::to_json(&self.body, resource.message())?),
             _ => {
                 let message = "the body of the request was in an unknown format - accepted media types include: \
                                application/json, application/yaml, application/vnd.kubernetes.protobuf";
@@ -424,6 +424,8 @@ fn prune(resource: &Resource, object: &mut Json, validation: Option<&str>) -> Ou
 fn delete_options(call: &Call) -> Outcome<DeleteOptions> {
     let body: Value = if call.body.is_empty() {
         Value::Null
+    } else if call.content_type() == PROTOBUF {
+        protobuf::delete_options(&call.body)?
     } else {
         serde_json::from_slice(&call.body).map_err(|e| Status::bad_request(e.to_string()))?
     };

@@ -152,3 +152,32 @@ pub(super) fn to_json(document: &[u8], default: Option<Kind>) -> Outcome<Vec<u8>
     reflector_protobuf::to_json(kind, envelope.raw, &mut out).map_err(|error| refuse(&error))?;
     Ok(out)
 }
+
+/// The JSON of `meta/v1.DeleteOptions`, which is no object and in every group: as far as the server heeds it.
+pub(super) fn delete_options(document: &[u8]) -> Outcome<Value> {
+    let refuse = |error: &dyn std::fmt::Display| Status::bad_request(error.to_string());
+    let envelope = Envelope::parse(document).map_err(|error| refuse(&error))?;
+    let text = |bytes: &[u8]| json!(String::from_utf8_lossy(bytes));
+    let mut options = json!({});
+    for field in Fields::new(envelope.raw) {
+        let field = field.map_err(|error| refuse(&error))?;
+        match (field.number, field.value) {
+            (1, wire::Value::Varint(seconds)) => options["gracePeriodSeconds"] = json!(seconds.cast_signed()),
+            (2, wire::Value::Bytes(preconditions)) => {
+                for field in Fields::new(preconditions) {
+                    let field = field.map_err(|error| refuse(&error))?;
+                    match (field.number, field.value) {
+                        (1, wire::Value::Bytes(uid)) => options["preconditions"]["uid"] = text(uid),
+                        (2, wire::Value::Bytes(version)) => {
+                            options["preconditions"]["resourceVersion"] = text(version);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            (5, wire::Value::Bytes(dry_run)) => options["dryRun"] = json!([text(dry_run)]),
+            _ => {}
+        }
+    }
+    Ok(options)
+}

@@ -300,6 +300,11 @@ fn writes_take_and_answer_protobuf() {
     for broken in [&b"{}"[..], b"k8s\0\x0a\xff", b"k8s\0\x0a\x0d\x0a\x02v1\x12\x07Nothing", b""] {
         assert_eq!(send("POST", path, broken.to_vec()).code, 400, "{broken:?}");
     }
-    let gone = send("DELETE", &format!("{path}/a"), Vec::new());
+    // Options with preconditions: another uid, and then no more than a grace period.
+    let other = b"k8s\0\x0a\x13\x0a\x02v1\x12\x0dDeleteOptions\x12\x07\x12\x05\x0a\x03abc";
+    let kept = send("DELETE", &format!("{path}/a"), other.to_vec());
+    assert_eq!(kept.code, 409, "{kept:?}");
+    let zero = b"k8s\0\x0a\x13\x0a\x02v1\x12\x0dDeleteOptions\x12\x02\x08\x00";
+    let gone = send("DELETE", &format!("{path}/a"), zero.to_vec());
     assert_eq!(value(&gone.chunks.concat())["status"], "Success");
 }

@@ -1,6 +1,7 @@
 //! Measurements, side by side with the peers in one run. What counts is the ratio: the times are those of the machine.
 #![allow(clippy::print_stdout, reason = "it is a command")]
 
+mod decode;
 mod fanout;
 mod pods;
 mod reads;

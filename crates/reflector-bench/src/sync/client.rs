@@ -11,7 +11,7 @@ use kube::{
     core::Request,
     runtime::{WatchStreamExt, reflector as peer, watcher},
 };
-use reflector::{Event, KubeListWatch, Reflector, ResourceVersion, kube_client};
+use reflector::{BodyForm, Event, Format, IndexBy, KubeListWatch, Reflector, ResourceVersion, kube_client};
 use tokio::{sync::mpsc, time};
 
 use super::{
@@ -23,8 +23,14 @@ use super::{
 /// Who is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Who {
-    /// reflector as it is built by default, from JSON.
+    /// reflector, from JSON, bodies kept as they came.
     Json,
+    /// The same from protobuf.
+    Wire,
+    /// reflector as it is by default: from protobuf, bodies packed.
+    Packed,
+    /// The same with an index by node.
+    Indexed,
     /// kube-runtime's watcher and store, by default: pages of a list.
     Kube,
     /// The same with a streaming list.
@@ -37,6 +43,9 @@ impl Who {
     pub(super) fn argument(self) -> &'static str {
         match self {
             Self::Json => "json",
+            Self::Wire => "wire",
+            Self::Packed => "packed",
+            Self::Indexed => "indexed",
             Self::Kube => "kube",
             Self::KubeStreaming => "kube-streaming",
             Self::Floor => "floor",
@@ -54,7 +63,7 @@ pub(super) async fn run(who: Who, url: &str) -> Result<(), Failure> {
     let config = Config::new(url.parse()?);
     orders.recv().await.ok_or("no order")?;
     match who {
-        Who::Json => ours(kube_client(config)?, orders).await,
+        Who::Json | Who::Wire | Who::Packed | Who::Indexed => ours(kube_client(config)?, who, orders).await,
         Who::Kube => kube(Client::try_from(config)?, watcher::Config::default(), orders).await,
         Who::KubeStreaming => {
             kube(Client::try_from(config)?, watcher::Config::default().streaming_lists(), orders).await
@@ -63,8 +72,18 @@ pub(super) async fn run(who: Who, url: &str) -> Result<(), Failure> {
     }
 }
 
-async fn ours(client: Client, mut orders: mpsc::UnboundedReceiver<String>) -> Result<(), Failure> {
-    let pods = Reflector::builder(KubeListWatch::<Pod>::all(client).compression(false)).start();
+async fn ours(client: Client, who: Who, mut orders: mpsc::UnboundedReceiver<String>) -> Result<(), Failure> {
+    let format = if who == Who::Json { Format::Json } else { Format::Protobuf };
+    let form = match who {
+        Who::Json | Who::Wire => BodyForm::wire(),
+        _ => BodyForm::packed(),
+    };
+    let source = KubeListWatch::<Pod>::all(client).compression(false).format(format);
+    let mut pods = Reflector::builder(source).body(form);
+    if who == Who::Indexed {
+        pods.index_by(IndexBy::field("spec.nodeName"));
+    }
+    let pods = pods.start();
     pods.ready().await?;
     println!("{}", Usage::now(pods.cache().len() as u64)?);
     // What a subscriber hears of a relist is counted; only that phase pays for it.

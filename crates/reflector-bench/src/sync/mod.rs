@@ -11,6 +11,8 @@ use std::{fs, path::PathBuf, time::Instant};
 use clap::Args;
 pub(crate) use client::Who;
 
+use crate::decode::{self, Rates};
+
 use self::{
     child::Process,
     report::{Bar, Row},
@@ -31,9 +33,12 @@ pub(crate) struct Options {
     /// How often; medians are shown.
     #[arg(long, default_value_t = 3)]
     runs: usize,
-    /// Also the steady memory of the default client at these numbers of pods.
+    /// Also the steady memory with packed bodies and one index at these numbers of pods.
     #[arg(long, value_delimiter = ',')]
     scale: Vec<usize>,
+    /// The same as `--scale 10000,100000,1000000`, and the row about a million pods.
+    #[arg(long)]
+    million: bool,
     /// 300 pods, once: to see that it runs.
     #[arg(long)]
     smoke: bool,
@@ -89,7 +94,10 @@ pub(crate) fn measure(mut options: Options) -> Result<(), Failure> {
     if options.smoke {
         (options.pods, options.events, options.runs) = (300, 300, 1);
     }
-    let everybody = [Who::Json, Who::Kube, Who::KubeStreaming, Who::Floor];
+    let everybody = [Who::Json, Who::Wire, Who::Packed, Who::Kube, Who::KubeStreaming, Who::Floor];
+    if options.million {
+        options.scale = vec![10_000, 100_000, MILLION];
+    }
     let mut lives: Vec<Vec<Life>> = vec![Vec::new(); everybody.len()];
     for run in 0..options.runs.max(1) {
         for n in 0..everybody.len() {
@@ -100,27 +108,35 @@ pub(crate) fn measure(mut options: Options) -> Result<(), Failure> {
             }
         }
     }
-    let [json, kube, streaming, floor] = &lives[..] else { return Err("four were measured".into()) };
-    let mut rows = rows(json, kube, streaming, floor, options.events);
+    let mut million = None;
+    for pods in &options.scale {
+        let life = live(Who::Indexed, *pods, 0)?;
+        let grown = life.steady.rss.saturating_sub(life.base.rss);
+        println!(
+            "{pods} pods, packed, one index: {} MiB above the base, {:.2} KiB each, synced in {:.1} s",
+            grown / 1024,
+            grown as f64 / *pods as f64,
+            life.wall / 1e3
+        );
+        if *pods == MILLION {
+            million = Some(mib(life.steady.rss));
+        }
+    }
+    let [json, wire, packed, kube, streaming, floor] = &lives[..] else {
+        return Err("six were measured".into());
+    };
+    let lives = Lives { json, wire, packed, kube, streaming, floor };
+    let mut rows = rows(&lives, &decode::measure()?, million, options.events);
     if let Some(only) = &options.only {
         rows.retain(|row| row.name.contains(only.as_str()));
     }
     println!(
-        "{} pods, {} events, {} runs\n\n{}",
+        "\n{} pods, {} events, {} runs\n\n{}",
         options.pods,
         options.events,
         options.runs,
         report::table(&rows)
     );
-    for pods in &options.scale {
-        let life = live(Who::Json, *pods, 0)?;
-        let grown = life.steady.rss.saturating_sub(life.base.rss);
-        println!(
-            "{pods} pods: {} MiB above the base, {:.2} KiB each",
-            grown / 1024,
-            grown as f64 / *pods as f64
-        );
-    }
     fs::create_dir_all(&options.out)?;
     fs::write(options.out.join("report.json"), format!("{:#}\n", report::json(&rows)))?;
     let picture = report::picture(&rows);
@@ -164,73 +180,92 @@ fn median(lives: &[Life], value: impl Fn(&Life) -> f64) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
-fn rows(json: &[Life], kube: &[Life], streaming: &[Life], floor: &[Life], events: usize) -> Vec<Row> {
-    let mib = |kib: u64| kib as f64 / 1024.0;
+fn mib(kib: u64) -> f64 {
+    kib as f64 / 1024.0
+}
+
+const MILLION: usize = 1_000_000;
+
+/// All runs of everybody.
+struct Lives<'a> {
+    json: &'a [Life],
+    wire: &'a [Life],
+    packed: &'a [Life],
+    kube: &'a [Life],
+    streaming: &'a [Life],
+    floor: &'a [Life],
+}
+
+fn rows(lives: &Lives<'_>, rates: &Rates, million: Option<f64>, events: usize) -> Vec<Row> {
+    let Lives { json, wire, packed, kube, streaming, floor } = lives;
     // The peer is measured both ways, and each row takes what is better for it.
     let least = |value: &dyn Fn(&Life) -> f64| median(kube, value).min(median(streaming, value));
-    let less = |name, unit, value: &dyn Fn(&Life) -> f64, bar| Row {
+    let less = |name, unit, ours: &[Life], value: &dyn Fn(&Life) -> f64, bar| Row {
         name,
         unit,
-        ours: Some(median(json, value)),
+        ours: Some(median(ours, value)),
         peer: Some(least(value)),
         bar,
     };
-    let open = |name, unit, bar| Row { name, unit, ours: None, peer: None, bar };
-    let steady = median(json, |life| mib(life.steady.rss));
-    let before = median(json, |life| mib(life.relisted.0.rss));
+    let alone = |name, unit, ours: f64, bar| Row { name, unit, ours: Some(ours), peer: None, bar };
+    let rss = |life: &Life| mib(life.steady.rss);
+    let peak = |life: &Life| mib(life.synced.peak);
+    let relist = |life: &Life| mib(life.relisted.1.peak);
+    let before = |lives: &[Life]| median(lives, |life| mib(life.relisted.0.rss));
     let rate = |life: &Life| life.event_rate(events);
+    let most = median(kube, rate).max(median(streaming, rate));
+    let more = |name, ours: &[Life], bar| Row {
+        name,
+        unit: "1/s",
+        ours: Some(median(ours, rate)),
+        peer: Some(most),
+        bar,
+    };
+    let peak_bar = |lives: &[Life]| Bar::Limit(1.15 * median(lives, rss) + 16.0);
+    let relist_bar = |lives: &[Life]| Bar::Limit(before(lives) + 16.0);
     vec![
-        // Switched on with protobuf.
-        Row {
-            peer: Some(least(&Life::sync_cpu)),
-            ..open("CPU until synced, wire form", "ms", Bar::Part(8.0))
-        },
-        less("CPU until synced, JSON", "ms", &Life::sync_cpu, Bar::Part(3.0)),
-        less("wall time until synced, JSON", "ms", &|life| life.wall, Bar::None),
-        Row {
-            peer: Some(least(&|life| mib(life.steady.rss))),
-            ..open("steady memory, wire form", "MiB", Bar::Part(8.0))
-        },
-        less("steady memory, JSON", "MiB", &|life| mib(life.steady.rss), Bar::None),
-        Row {
-            peer: Some(least(&|life| mib(life.steady.rss))),
-            ..open("steady memory, packed", "MiB", Bar::Part(60.0))
-        },
-        less(
-            "peak until synced, JSON",
-            "MiB",
-            &|life| mib(life.synced.peak),
-            Bar::Limit(1.15 * steady + 16.0),
+        less("CPU until synced, wire form", "ms", wire, &Life::sync_cpu, Bar::Part(8.0)),
+        less("CPU until synced, packed", "ms", packed, &Life::sync_cpu, Bar::None),
+        less("CPU until synced, JSON", "ms", json, &Life::sync_cpu, Bar::Part(3.0)),
+        less("steady memory, wire form", "MiB", wire, &rss, Bar::Part(8.0)),
+        less("steady memory, packed", "MiB", packed, &rss, Bar::Part(60.0)),
+        less("steady memory, JSON", "MiB", json, &rss, Bar::None),
+        less("peak until synced, wire form", "MiB", wire, &peak, peak_bar(wire)),
+        less("peak until synced, packed", "MiB", packed, &peak, peak_bar(packed)),
+        less("peak of an unchanged relist, wire form", "MiB", wire, &relist, relist_bar(wire)),
+        less("peak of an unchanged relist, packed", "MiB", packed, &relist, relist_bar(packed)),
+        alone(
+            "events of an unchanged relist",
+            "events",
+            [wire, packed, json].map(|lives| median(lives, |life| life.relisted.1.count as f64)).iter().sum(),
+            Bar::Limit(0.0),
         ),
-        less(
-            "peak of an unchanged relist, JSON",
-            "MiB",
-            &|life| mib(life.relisted.1.peak),
-            Bar::Limit(before + 16.0),
-        ),
+        more("watch events per CPU second, wire form", wire, Bar::Times(10.0)),
+        more("watch events per CPU second, packed", packed, Bar::None),
+        more("watch events per CPU second, JSON", json, Bar::None),
         Row {
-            ours: Some(median(json, |life| life.relisted.1.count as f64)),
-            ..open("events of an unchanged relist, JSON", "events", Bar::Limit(0.0))
-        },
-        Row {
-            name: "watch events per CPU second, JSON",
+            name: "full Pod from protobuf, trimmed",
             unit: "1/s",
-            ours: Some(median(json, rate)),
-            peer: Some(median(kube, rate).max(median(streaming, rate))),
-            bar: Bar::None,
-        },
-        open("watch events per CPU second, wire form", "1/s", Bar::Times(10.0)),
-        open("full Pod from protobuf, trimmed", "1/s", Bar::Times(2.0)),
-        open("six fields from protobuf", "1/s", Bar::Times(15.0)),
-        open("1,000,000 pods, packed, one index", "MiB", Bar::Limit(1.2 * 1024.0)),
-        less("base of the process", "MiB", &|life| mib(life.base.rss), Bar::None),
-        Row {
-            ours: Some(median(floor, Life::sync_cpu)),
-            ..open("floor: CPU of reading and dropping", "ms", Bar::None)
+            ours: Some(rates.protobuf),
+            peer: Some(rates.json),
+            bar: Bar::Times(2.0),
         },
         Row {
-            ours: Some(median(floor, |life| mib(life.steady.rss))),
-            ..open("floor: memory", "MiB", Bar::None)
+            name: "six fields from protobuf",
+            unit: "1/s",
+            ours: Some(rates.slim),
+            peer: Some(rates.json),
+            bar: Bar::Times(15.0),
         },
+        Row {
+            name: "1,000,000 pods, packed, one index",
+            unit: "MiB",
+            ours: million,
+            peer: None,
+            bar: Bar::Limit(1.2 * 1024.0),
+        },
+        less("base of the process", "MiB", wire, &|life| mib(life.base.rss), Bar::None),
+        alone("floor: CPU of reading and dropping", "ms", median(floor, Life::sync_cpu), Bar::None),
+        alone("floor: memory", "MiB", median(floor, rss), Bar::None),
     ]
 }

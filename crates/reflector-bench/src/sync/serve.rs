@@ -18,10 +18,7 @@ pub(super) async fn run(pods: usize) -> Result<(), Failure> {
     options.watch_buffer = 1 << 20;
     let cluster = Cluster::new(ClusterOptions { pods, ..ClusterOptions::default() });
     let server = ApiServer::builder().core(options).start().await?;
-    for pod in cluster.pods() {
-        let pod: Value = serde_json::from_str(&pod.json)?;
-        server.with_core(|core| core.create("pods", pod))?;
-    }
+    server.with_core(|core| core.load("pods", cluster.pods().map(|pod| pod.json)))?;
     println!("{}", server.url());
     let mut orders = orders();
     while let Some(order) = orders.recv().await {

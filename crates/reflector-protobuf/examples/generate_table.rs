@@ -127,11 +127,9 @@ pub(crate) fn table(fields: &str, kinds: &str) -> Result<String, Box<dyn Error>>
 }
 
 /// `apiVersion`, kind and message of each, in order.
-#[allow(clippy::type_complexity, reason = "used once")]
-fn kind_rows<'a>(
-    kinds: &'a str,
-    without_numbers: &BTreeSet<&str>,
-) -> Result<BTreeSet<(String, &'a str, &'a str)>, Box<dyn Error>> {
+type KindRows<'a> = BTreeSet<(String, &'a str, &'a str)>;
+
+fn kind_rows<'a>(kinds: &'a str, without_numbers: &BTreeSet<&str>) -> Result<KindRows<'a>, Box<dyn Error>> {
     let mut rows = BTreeSet::new();
     for line in kinds.lines().skip(1) {
         let columns: Vec<&str> = line.split('\t').collect();

@@ -91,7 +91,7 @@ fn read<'de, T>(
     mut f: impl FnMut(Node<'_, 'de>) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let context = Context::default();
-    let result = f(node(&context, bytes, root));
+    let result = f(node(&context, &Payload::of(bytes), root));
     if !context.disordered.get() {
         return result;
     }
@@ -105,11 +105,10 @@ fn read_sorted<'de, T>(
     mut f: impl FnMut(Node<'_, 'de>) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let context = Context::sorting();
-    f(node(&context, bytes, root))
+    f(node(&context, &Payload::of(bytes), root))
 }
 
-fn node<'a, 'de>(context: &'a Context<'de>, bytes: &'de [u8], root: Root) -> Node<'a, 'de> {
-    let payload = Payload::Bytes(bytes);
+fn node<'a, 'de>(context: &'a Context<'de>, payload: &'a Payload<'de>, root: Root) -> Node<'a, 'de> {
     let (message, what) = match root {
         Root::Object(kind) => (kind.message(), What::Object(kind, payload)),
         Root::Message(message) => (message, What::One(payload)),
@@ -120,7 +119,8 @@ fn node<'a, 'de>(context: &'a Context<'de>, bytes: &'de [u8], root: Root) -> Nod
 impl<'de> Deserializer<'de> for Node<'_, 'de> {
     type Error = Error;
 
-    #[inline]
+    // A whole object can pass through here, so a copy in each caller would push the rest out of the cache.
+    #[inline(never)]
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.form()? {
             Form::Leaf(leaf) => visit(leaf, visitor),
@@ -204,7 +204,7 @@ impl<'de> Deserializer<'de> for Node<'_, 'de> {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -308,14 +308,14 @@ impl<'de> SeqAccess<'de> for Elements<'_, 'de> {
 
     #[inline]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Error> {
-        let mut result = match self.next()? {
-            Some(node) => seed.deserialize(node).map(Some),
-            None => return Ok(None),
-        };
-        if let Err(error) = &mut result {
-            self.locate(error);
+        let Some(node) = self.next()? else { return Ok(None) };
+        match seed.deserialize(node) {
+            Ok(value) => Ok(Some(value)),
+            Err(mut error) => {
+                self.locate(&mut error);
+                Err(error)
+            }
         }
-        result
     }
 
     fn size_hint(&self) -> Option<usize> {

@@ -34,8 +34,8 @@ impl Kind {
     }
 
     /// Every kind, ordered by `apiVersion` and `kind`.
-    pub fn all() -> impl Iterator<Item = Self> {
-        (0..).map(Self).take(table::KINDS.len())
+    pub fn all() -> impl ExactSizeIterator<Item = Self> {
+        (0..table::KINDS.len() as u16).map(Self)
     }
 
     fn row(self) -> &'static KindRow {
@@ -76,8 +76,8 @@ impl Message {
     }
 
     /// Every message that an object of a [`Kind`] can contain, and `WatchEvent`, ordered by name.
-    pub fn all() -> impl Iterator<Item = Self> {
-        (0..).map(Self).take(table::MESSAGES.len())
+    pub fn all() -> impl ExactSizeIterator<Item = Self> {
+        (0..table::MESSAGES.len() as u16).map(Self)
     }
 
     /// The one that a row of the table names.

@@ -18,7 +18,8 @@ pub(super) struct Elements<'a, 'de> {
     ty: Type,
     message: Message,
     number: u32,
-    first: Option<Payload<'de>>,
+    first: Option<&'a Payload<'de>>,
+    current: Payload<'de>,
     source: Origin<'a, 'de>,
     /// What is left of several numbers in one field.
     packed: &'de [u8],
@@ -41,11 +42,22 @@ impl<'a, 'de> Elements<'a, 'de> {
         ty: Type,
         message: Message,
         number: u32,
-        first: Payload<'de>,
+        first: &'a Payload<'de>,
         source: &'a mut Source<'de>,
     ) -> Self {
         let (first, source) = (Some(first), Origin::Outer(source));
-        Self { context, depth, ty, message, number, first, source, packed: &[], index: 0 }
+        Self {
+            context,
+            depth,
+            ty,
+            message,
+            number,
+            first,
+            current: Payload::EMPTY,
+            source,
+            packed: &[],
+            index: 0,
+        }
     }
 
     /// All fields of that number from a source of its own.
@@ -64,6 +76,7 @@ impl<'a, 'de> Elements<'a, 'de> {
             message,
             number,
             first: None,
+            current: Payload::EMPTY,
             source: Origin::Own(source),
             packed: &[],
             index: 0,
@@ -73,44 +86,40 @@ impl<'a, 'de> Elements<'a, 'de> {
     /// The next element; `None` at the end.
     #[inline]
     pub(super) fn next(&mut self) -> Result<Option<Node<'_, 'de>>, Error> {
-        let payload = match self.next_payload() {
-            Ok(Some(payload)) => payload,
-            Ok(None) => return Ok(None),
-            Err(mut error) => {
-                error.in_element(self.index);
-                return Err(error);
-            }
-        };
+        let mut found = self.step();
+        if let Err(error) = &mut found {
+            error.in_element(self.index);
+        }
+        if !found? {
+            return Ok(None);
+        }
         self.index += 1;
         let Self { context, depth, ty, message, .. } = *self;
-        Ok(Some(Node { context, depth, ty, message, what: What::One(payload) }))
+        Ok(Some(Node { context, depth, ty, message, what: What::One(&self.current) }))
     }
 
-    #[inline]
-    fn next_payload(&mut self) -> Result<Option<Payload<'de>>, Error> {
+    fn step(&mut self) -> Result<bool, Error> {
         loop {
             if !self.packed.is_empty() {
-                return self.next_packed().map(Some);
+                self.current = self.next_packed()?;
+                return Ok(true);
             }
-            let payload = match self.first.take() {
-                Some(first) => first,
+            match self.first.take() {
+                Some(first) => self.current = *first,
                 None => {
                     let source = match &mut self.source {
                         Origin::Outer(source) => &mut **source,
                         Origin::Own(source) => source,
                     };
-                    match source.next_of(self.context, self.number)? {
-                        Some(next) => next,
-                        None => return Ok(None),
+                    if !source.next_of(self.context, self.number, &mut self.current)? {
+                        return Ok(false);
                     }
                 }
-            };
-            match (self.ty, payload) {
+            }
+            match (self.ty, self.current.whole()) {
                 // Numbers may be packed: Go does not write them so, but reads them.
-                (Type::Bool | Type::Int32 | Type::Int64 | Type::Double, Payload::Bytes(bytes)) => {
-                    self.packed = bytes;
-                }
-                _ => return Ok(Some(payload)),
+                (Type::Bool | Type::Int32 | Type::Int64 | Type::Double, Some(bytes)) => self.packed = bytes,
+                _ => return Ok(true),
             }
         }
     }

@@ -36,7 +36,7 @@ impl<'de> Members<'_, 'de> {
     #[inline]
     pub(super) fn name(&self) -> &'de str {
         match self {
-            Self::Fields(fields) => fields.name,
+            Self::Fields(fields) => fields.name(),
             Self::Entries(entries) => entries.key,
         }
     }
@@ -54,7 +54,7 @@ impl<'de> Members<'_, 'de> {
     #[cold]
     pub(super) fn locate(&self, error: &mut Error) {
         match self {
-            Self::Fields(fields) => error.in_field(fields.name),
+            Self::Fields(fields) => error.in_field(fields.name()),
             Self::Entries(entries) => error.in_key(entries.key),
         }
     }
@@ -69,8 +69,11 @@ pub(super) struct Fields<'a, 'de> {
     kind: Option<Kind>,
     /// The number of the list or map whose elements may still lie before us.
     run: u32,
-    name: &'static str,
-    found: Found<'de>,
+    /// The field that was named last; `None` where it was `apiVersion` or `kind`.
+    row: Option<&'static FieldRow>,
+    /// Is it on the wire?
+    present: bool,
+    payload: Payload<'de>,
     frame: Frame<'de>,
     /// The messages that embed this one: their fields stand in the same object.
     outer: [Option<Frame<'de>>; MAX_EMBEDDING],
@@ -97,27 +100,25 @@ impl<'de> Frame<'de> {
     }
 }
 
-/// The value of the field that was named last.
-#[derive(Clone, Copy)]
-enum Found<'de> {
-    Header(&'static str),
-    Absent(&'static FieldRow),
-    Present(&'static FieldRow, Payload<'de>),
+enum Step {
+    Found,
+    Again,
+    End,
 }
 
 impl<'a, 'de> Fields<'a, 'de> {
     #[inline(always)]
-    #[allow(clippy::needless_pass_by_value, reason = "it is taken apart")]
-    pub(super) fn new(message: Opened<'a, 'de>) -> Self {
-        let Opened { context, depth, message, source, kind } = message;
+    pub(super) fn new(message: &Opened<'a, 'de>) -> Self {
+        let Opened { context, depth, message, source, kind } = *message;
         Self {
             context,
             depth,
             header: if kind.is_some() { 2 } else { 0 },
             kind,
             run: 0,
-            name: "",
-            found: Found::Header(""),
+            row: None,
+            present: false,
+            payload: Payload::EMPTY,
             frame: Frame::new(message, source),
             outer: [None; MAX_EMBEDDING],
         }
@@ -127,67 +128,99 @@ impl<'a, 'de> Fields<'a, 'de> {
         if self.header > 0 {
             return Ok(self.next_of_header());
         }
-        let context = self.context;
-        while self.run != 0 {
-            if self.frame.source.next_of(context, self.run)?.is_none() {
-                self.run = 0;
-            }
+        if self.run != 0 {
+            self.finish_run()?;
         }
         loop {
-            let Some((number, payload, rest)) = self.frame.source.peek(context)? else {
-                if self.rest_of_rows()? {
-                    return Ok(true);
-                }
-                match self.outer.iter_mut().rev().find_map(Option::take) {
-                    Some(frame) => self.frame = frame,
-                    None => return Ok(false),
-                }
-                continue;
+            let step = match self.frame.source.common() {
+                Some((number, payload, rest)) => self.step(number, payload, rest)?,
+                None => self.uncommon()?,
             };
-            let mut rows = self.frame.rows.iter();
-            let row = rows.find(|row| u32::from(row.number) >= number || row.is_implied());
-            let row = match row {
-                Some(row) if u32::from(row.number) == number => row,
-                Some(row) if u32::from(row.number) < number => {
-                    self.frame.rows = rows.as_slice();
-                    if self.imply(row)? {
-                        return Ok(true);
-                    }
-                    continue;
-                }
-                _ => {
-                    self.skip(number, rest)?;
-                    continue;
-                }
-            };
-            self.frame.rows = rows.as_slice();
-            self.frame.source = rest;
-            if !row.is_plain() {
-                if row.is_inline() {
-                    self.embed(row, payload)?;
-                    continue;
-                }
-                self.run = number;
-            } else if row.omits_zero() && payload.is_zero() {
-                continue;
+            match step {
+                Step::Found => return Ok(true),
+                Step::Again => {}
+                Step::End => return Ok(false),
             }
-            self.name = row.name();
-            self.found = Found::Present(row, payload);
-            return Ok(true);
         }
+    }
+
+    /// Passes the elements that nobody wanted.
+    fn finish_run(&mut self) -> Result<(), Error> {
+        while self.frame.source.next_of(self.context, self.run, &mut self.payload)? {}
+        self.run = 0;
+        Ok(())
+    }
+
+    /// No bytes are left, or the next field has a rarer form.
+    #[inline(never)]
+    fn uncommon(&mut self) -> Result<Step, Error> {
+        if let Some((number, payload, rest)) = self.frame.source.peek(self.context)? {
+            return self.step(number, payload, rest);
+        }
+        if self.rest_of_rows()? {
+            return Ok(Step::Found);
+        }
+        match self.outer.iter_mut().rev().find_map(Option::take) {
+            Some(frame) => {
+                self.frame = frame;
+                Ok(Step::Again)
+            }
+            None => Ok(Step::End),
+        }
+    }
+
+    /// Deals with the next field, or with one before it that is not there.
+    #[inline(always)]
+    fn step(&mut self, number: u32, payload: Payload<'de>, rest: &'de [u8]) -> Result<Step, Error> {
+        let mut rows = self.frame.rows.iter();
+        let row = rows.find(|row| u32::from(row.number) >= number || row.is_implied());
+        let row = match row {
+            Some(row) if u32::from(row.number) == number => row,
+            Some(row) if u32::from(row.number) < number => {
+                self.frame.rows = rows.as_slice();
+                return Ok(if self.imply(row)? { Step::Found } else { Step::Again });
+            }
+            _ => {
+                self.skip(number, rest)?;
+                return Ok(Step::Again);
+            }
+        };
+        self.frame.rows = rows.as_slice();
+        self.frame.source.advance(rest);
+        self.payload = payload;
+        if !row.is_plain() {
+            if row.is_inline() {
+                self.embed(row)?;
+                return Ok(Step::Again);
+            }
+            self.run = number;
+        } else if row.omits_zero() && payload.is_zero() {
+            return Ok(Step::Again);
+        }
+        self.row = Some(row);
+        self.present = true;
+        Ok(Step::Found)
+    }
+
+    #[inline]
+    fn name(&self) -> &'static str {
+        self.row.map_or_else(|| self.header().0, FieldRow::name)
     }
 
     #[cold]
     fn next_of_header(&mut self) -> bool {
-        let Some(kind) = self.kind else { return false };
-        let (name, text) = match self.header {
-            2 => ("apiVersion", kind.api_version()),
-            _ => ("kind", kind.kind()),
-        };
         self.header -= 1;
-        self.name = name;
-        self.found = Found::Header(text);
         true
+    }
+
+    /// Name and value of `apiVersion`, and then of `kind`.
+    #[cold]
+    fn header(&self) -> (&'static str, &'static str) {
+        match (self.kind, self.header) {
+            (Some(kind), 1) => ("apiVersion", kind.api_version()),
+            (Some(kind), _) => ("kind", kind.kind()),
+            (None, _) => ("", ""),
+        }
     }
 
     /// No bytes are left: is there something that JSON has nevertheless?
@@ -202,29 +235,30 @@ impl<'a, 'de> Fields<'a, 'de> {
     /// A field that is not on the wire is in JSON: itself, which `true` says, or what it embeds.
     fn imply(&mut self, row: &'static FieldRow) -> Result<bool, Error> {
         if row.is_inline() {
-            self.embed(row, Payload::EMPTY)?;
+            self.payload = Payload::EMPTY;
+            self.embed(row)?;
             return Ok(false);
         }
-        self.name = row.name();
-        self.found = Found::Absent(row);
+        self.row = Some(row);
+        self.present = false;
         Ok(true)
     }
 
     /// A field that is not in the table; or one that is, behind its time.
     #[cold]
     #[inline(never)]
-    fn skip(&mut self, number: u32, rest: Source<'de>) -> Result<(), Error> {
+    fn skip(&mut self, number: u32, rest: &'de [u8]) -> Result<(), Error> {
         if self.frame.message.field_by_number(number).is_some() {
             return Err(self.context.give_up());
         }
-        self.frame.source = rest;
+        self.frame.source.advance(rest);
         Ok(())
     }
 
-    /// Goes on with the fields of an embedded message.
-    fn embed(&mut self, row: &'static FieldRow, payload: Payload<'de>) -> Result<(), Error> {
+    /// Goes on with the fields of an embedded message, which the payload is.
+    fn embed(&mut self, row: &'static FieldRow) -> Result<(), Error> {
         let message = Message::at(row.message);
-        let inner = Frame::new(message, Source::new(self.context, message, payload)?);
+        let inner = Frame::new(message, Source::new(self.context, message, &self.payload)?);
         let outer = std::mem::replace(&mut self.frame, inner);
         // Deeper embedding is not in the table.
         let place = self.outer.iter_mut().find(|place| place.is_none()).ok_or(ErrorKind::Depth)?;
@@ -235,21 +269,16 @@ impl<'a, 'de> Fields<'a, 'de> {
     #[inline]
     fn value(&mut self) -> Node<'_, 'de> {
         let (context, depth) = (self.context, self.depth);
-        let (row, what) = match self.found {
-            Found::Present(row, payload) => {
-                let number = row.number.into();
-                let what = match row.shape() {
-                    Shape::Single => What::One(payload),
-                    Shape::List => What::List(number, payload, &mut self.frame.source),
-                    Shape::Map => What::Map(number, payload, &mut self.frame.source),
-                };
-                (row, what)
-            }
-            Found::Absent(row) => (row, zero(row)),
-            Found::Header(text) => {
-                let (ty, message) = (Type::String, self.frame.message);
-                return Node { context, depth, ty, message, what: What::Text(text) };
-            }
+        let Some(row) = self.row else {
+            let what = What::Text(self.header().1);
+            return Node { context, depth, ty: Type::String, message: self.frame.message, what };
+        };
+        let number = row.number.into();
+        let what = match row.shape() {
+            _ if !self.present => absent(row),
+            Shape::Single => What::One(&self.payload),
+            Shape::List => What::List(number, &self.payload, &mut self.frame.source),
+            Shape::Map => What::Map(number, &self.payload, &mut self.frame.source),
         };
         Node { context, depth, ty: row.ty, message: Message::at(row.message), what }
     }
@@ -262,15 +291,15 @@ impl<'a, 'de> Fields<'a, 'de> {
 }
 
 /// What JSON has for a field that is not on the wire: Go's zero value.
-fn zero<'a, 'de>(row: &FieldRow) -> What<'a, 'de> {
+fn absent<'a, 'de>(row: &FieldRow) -> What<'a, 'de> {
     if row.shape() != Shape::Single || row.is_pointer() {
         return What::Null;
     }
     What::One(match row.ty {
-        Type::Bool | Type::Int32 | Type::Int64 => Payload::Varint(0),
-        Type::Double => Payload::I64(0),
+        Type::Bool | Type::Int32 | Type::Int64 => &Payload::ZERO,
+        Type::Double => &Payload::ZERO_DOUBLE,
         Type::Bytes | Type::Strings => return What::Null,
-        _ => Payload::EMPTY,
+        _ => &Payload::EMPTY,
     })
 }
 
@@ -281,7 +310,7 @@ pub(super) struct Entries<'a, 'de> {
     ty: Type,
     message: Message,
     number: u32,
-    first: Option<Payload<'de>>,
+    first: Option<&'a Payload<'de>>,
     source: &'a mut Source<'de>,
     key: &'de str,
     value: Payload<'de>,
@@ -295,7 +324,7 @@ impl<'a, 'de> Entries<'a, 'de> {
         ty: Type,
         message: Message,
         number: u32,
-        first: Payload<'de>,
+        first: &'a Payload<'de>,
         source: &'a mut Source<'de>,
     ) -> Self {
         let (key, value) = ("", Payload::EMPTY);
@@ -303,37 +332,38 @@ impl<'a, 'de> Entries<'a, 'de> {
     }
 
     fn next(&mut self) -> Result<bool, Error> {
+        let mut next = Payload::EMPTY;
         let entry = match self.first.take() {
             Some(first) => first,
-            None => match self.source.next_of(self.context, self.number)? {
-                Some(next) => next,
-                None => return Ok(false),
-            },
+            None if self.source.next_of(self.context, self.number, &mut next)? => &next,
+            None => return Ok(false),
         };
-        let (mut key, mut value) = ("", Payload::EMPTY);
+        let mut key = &[][..];
+        self.value = Payload::EMPTY;
         entry.each(self.context, |number, payload| {
             match number {
-                1 => key = payload.text()?,
-                2 => value = payload,
+                1 => key = payload.bytes()?,
+                2 => self.value = payload,
                 _ => {}
             }
             Ok(())
         })?;
-        (self.key, self.value) = (key, value);
+        self.key = std::str::from_utf8(key)?;
         Ok(true)
     }
 
     #[inline]
     fn value(&self) -> Node<'_, 'de> {
         let Self { context, depth, ty, message, .. } = *self;
-        Node { context, depth, ty, message, what: What::One(self.value) }
+        Node { context, depth, ty, message, what: What::One(&self.value) }
     }
 }
 
 /// So many entries or elements follow under that number. Looks at the tags only.
 pub(super) fn count<'de>(context: &Context<'de>, mut source: Source<'de>, number: u32) -> usize {
     let mut count = 0;
-    while let Ok(Some(_)) = source.next_of(context, number) {
+    let mut payload = Payload::EMPTY;
+    while let Ok(true) = source.next_of(context, number, &mut payload) {
         count += 1;
     }
     count
@@ -342,12 +372,12 @@ pub(super) fn count<'de>(context: &Context<'de>, mut source: Source<'de>, number
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Field;
 
     #[test]
     fn no_message_is_embedded_deeper_than_there_is_room() {
         fn depth(message: Message) -> usize {
-            let inner =
-                message.fields().filter(|field| field.is_inline()).filter_map(crate::schema::Field::message);
+            let inner = message.fields().filter(|field| field.is_inline()).filter_map(Field::message);
             inner.map(|inner| depth(inner) + 1).max().unwrap_or(0)
         }
         assert_eq!(Message::all().map(depth).max(), Some(MAX_EMBEDDING));

@@ -30,13 +30,13 @@ pub(super) struct Node<'a, 'de> {
 
 pub(super) enum What<'a, 'de> {
     /// Of the node's type.
-    One(Payload<'de>),
+    One(&'a Payload<'de>),
     /// An object with `apiVersion` and `kind`.
-    Object(Kind, Payload<'de>),
+    Object(Kind, &'a Payload<'de>),
     /// The first of its elements, and where the others follow under the same number.
-    List(u32, Payload<'de>, &'a mut Source<'de>),
+    List(u32, &'a Payload<'de>, &'a mut Source<'de>),
     /// The same for the entries of a map.
-    Map(u32, Payload<'de>, &'a mut Source<'de>),
+    Map(u32, &'a Payload<'de>, &'a mut Source<'de>),
     /// A list or map that is not there, but has to be in JSON.
     Null,
     /// Not of the bytes: `apiVersion` and `kind`.
@@ -66,7 +66,7 @@ pub(super) struct Opened<'a, 'de> {
 impl<'a, 'de> Opened<'a, 'de> {
     #[inline(always)]
     pub(super) fn members(self) -> Members<'a, 'de> {
-        Members::Fields(Fields::new(self))
+        Members::Fields(Fields::new(&self))
     }
 }
 
@@ -106,7 +106,11 @@ impl<'a, 'de> Node<'a, 'de> {
     #[inline]
     pub(super) fn is_null(&self) -> Result<bool, Error> {
         let never = matches!(self.ty, Type::String | Type::Message | Type::Bool | Type::Int32 | Type::Int64);
-        if never && matches!(self.what, What::One(_)) { Ok(false) } else { self.may_be_null() }
+        match self.what {
+            What::One(_) if never => Ok(false),
+            What::One(payload) if self.ty == Type::Time && payload.is_short_time() => Ok(false),
+            _ => self.may_be_null(),
+        }
     }
 
     fn may_be_null(&self) -> Result<bool, Error> {
@@ -138,7 +142,7 @@ impl<'a, 'de> Node<'a, 'de> {
     fn open(
         &self,
         message: Message,
-        payload: Payload<'de>,
+        payload: &Payload<'de>,
         kind: Option<Kind>,
     ) -> Result<Opened<'a, 'de>, Error> {
         let depth = Self::deeper(self.depth)?;
@@ -158,7 +162,7 @@ impl<'a, 'de> Node<'a, 'de> {
     }
 
     /// A list that a custom type contains under that number.
-    fn list(self, ty: Type, payload: Payload<'de>, number: u32) -> Result<Form<'a, 'de>, Error> {
+    fn list(self, ty: Type, payload: &Payload<'de>, number: u32) -> Result<Form<'a, 'de>, Error> {
         let depth = Self::deeper(self.depth)?;
         let source = Source::only(self.context, payload, number)?;
         Ok(Form::Elements(Elements::owned(self.context, depth, ty, self.message, number, source)))
@@ -190,7 +194,7 @@ impl<'a, 'de> Node<'a, 'de> {
     }
 
     /// The rarer types.
-    fn other(self, payload: Payload<'de>) -> Result<Form<'a, 'de>, Error> {
+    fn other(self, payload: &Payload<'de>) -> Result<Form<'a, 'de>, Error> {
         let context = self.context;
         Ok(Form::Leaf(match self.ty {
             Type::Bool => Leaf::Bool(payload.varint()? != 0),
@@ -226,7 +230,7 @@ impl<'a, 'de> Node<'a, 'de> {
                 None => Leaf::Null,
             },
             Type::SchemaOrBool => match context.joined(payload, 2)? {
-                Some(schema) => return self.schema(schema),
+                Some(schema) => return self.schema(&schema),
                 None => Leaf::Bool(match last(context, payload, 1)? {
                     Some(value) => value.varint()? != 0,
                     None => false,
@@ -238,7 +242,7 @@ impl<'a, 'de> Node<'a, 'de> {
                     return self.list(ty, payload, 2);
                 }
                 match context.joined(payload, 1)? {
-                    Some(schema) => return self.schema(schema),
+                    Some(schema) => return self.schema(&schema),
                     None => Leaf::Null,
                 }
             }
@@ -251,7 +255,7 @@ impl<'a, 'de> Node<'a, 'de> {
         }))
     }
 
-    fn schema(self, payload: Payload<'de>) -> Result<Form<'a, 'de>, Error> {
+    fn schema(self, payload: &Payload<'de>) -> Result<Form<'a, 'de>, Error> {
         self.open(self.message, payload, None).map(Form::Message)
     }
 
@@ -265,14 +269,14 @@ impl<'a, 'de> Node<'a, 'de> {
             let (api_version, kind) = (api_version.to_owned(), kind.to_owned());
             return Err(ErrorKind::UnknownKind { api_version, kind }.into());
         };
-        self.open(kind.message(), Payload::Bytes(raw), Some(kind)).map(Form::Message)
+        self.open(kind.message(), &Payload::of(raw), Some(kind)).map(Form::Message)
     }
 }
 
 /// The last field of that number.
 fn last<'de>(
     context: &Context<'de>,
-    payload: Payload<'de>,
+    payload: &Payload<'de>,
     number: u32,
 ) -> Result<Option<Payload<'de>>, Error> {
     let mut found = None;
@@ -286,14 +290,14 @@ fn last<'de>(
 }
 
 /// The bytes in a `RawExtension`, `JSON` or `FieldsV1`; `None` where it is null.
-fn raw<'de>(context: &Context<'de>, payload: Payload<'de>) -> Result<Option<&'de [u8]>, Error> {
+fn raw<'de>(context: &Context<'de>, payload: &Payload<'de>) -> Result<Option<&'de [u8]>, Error> {
     let raw = last(context, payload, 1)?.map(|raw| raw.bytes()).transpose()?;
     Ok(raw.filter(|raw| !raw.is_empty()))
 }
 
 /// Seconds and nanoseconds; `None` for Go's zero time.
 #[inline]
-fn read_time<'de>(context: &Context<'de>, payload: Payload<'de>) -> Result<Option<(i64, i32)>, Error> {
+fn read_time<'de>(context: &Context<'de>, payload: &Payload<'de>) -> Result<Option<(i64, i32)>, Error> {
     if payload.is_zero() {
         return Ok(None);
     }
@@ -309,7 +313,7 @@ fn read_time<'de>(context: &Context<'de>, payload: Payload<'de>) -> Result<Optio
     Ok((seconds != time::GO_ZERO).then_some((seconds, nanos)))
 }
 
-fn int_or_string<'de>(context: &Context<'de>, payload: Payload<'de>) -> Result<Leaf<'de>, Error> {
+fn int_or_string<'de>(context: &Context<'de>, payload: &Payload<'de>) -> Result<Leaf<'de>, Error> {
     let (mut is_text, mut number, mut text) = (false, 0, "");
     payload.each(context, |field, value| {
         match field {

@@ -28,65 +28,63 @@ pub(super) struct Context<'de> {
 
 type Entry<'de> = (u32, Payload<'de>);
 
-/// The value of a field.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Payload<'de> {
-    Bytes(&'de [u8]),
-    Varint(u64),
-    I64(u64),
-    /// No type is encoded so.
-    I32,
-    /// A message in several pieces, which lie in the context.
-    Parts(usize),
+/// The value of a field. Not an enum: a compiler copies that through memory, and waits for it on each field.
+#[derive(Clone, Copy)]
+pub(super) struct Payload<'de> {
+    wire_type: WireType,
+    /// The number that it is. For bytes 0, or which of the messages in pieces in the context it is, counted from 1.
+    number: u64,
+    bytes: &'de [u8],
 }
 
 impl<'de> From<Value<'de>> for Payload<'de> {
     fn from(value: Value<'de>) -> Self {
+        let wire_type = value.wire_type();
         match value {
-            Value::Varint(value) => Self::Varint(value),
-            Value::I64(value) => Self::I64(value),
-            Value::Bytes(value) => Self::Bytes(value),
-            Value::I32(_) => Self::I32,
+            Value::Varint(number) | Value::I64(number) => Self { wire_type, number, bytes: &[] },
+            Value::I32(number) => Self { wire_type, number: number.into(), bytes: &[] },
+            Value::Bytes(bytes) => Self::of(bytes),
         }
     }
 }
 
 impl<'de> Payload<'de> {
-    pub(super) const EMPTY: Self = Self::Bytes(&[]);
+    pub(super) const EMPTY: Self = Self::of(&[]);
+    pub(super) const ZERO: Self = Self { wire_type: WireType::Varint, number: 0, bytes: &[] };
+    pub(super) const ZERO_DOUBLE: Self = Self { wire_type: WireType::I64, number: 0, bytes: &[] };
 
-    #[cold]
-    #[inline(never)]
-    fn mismatch(&self, expected: WireType) -> Error {
-        let found = match self {
-            Self::Bytes(_) | Self::Parts(_) => WireType::Bytes,
-            Self::Varint(_) => WireType::Varint,
-            Self::I64(_) => WireType::I64,
-            Self::I32 => WireType::I32,
-        };
-        ErrorKind::WireType { found, expected }.into()
+    #[inline(always)]
+    pub(super) const fn of(bytes: &'de [u8]) -> Self {
+        Self { wire_type: WireType::Bytes, number: 0, bytes }
     }
 
     #[inline]
     pub(super) fn varint(&self) -> Result<u64, Error> {
-        match self {
-            Self::Varint(value) => Ok(*value),
-            other => Err(other.mismatch(WireType::Varint)),
+        match self.wire_type {
+            WireType::Varint => Ok(self.number),
+            _ => Err(mismatch(self.wire_type, WireType::Varint)),
         }
     }
 
     #[inline]
     pub(super) fn double(&self) -> Result<f64, Error> {
-        match self {
-            Self::I64(bits) => Ok(f64::from_bits(*bits)),
-            other => Err(other.mismatch(WireType::I64)),
+        match self.wire_type {
+            WireType::I64 => Ok(f64::from_bits(self.number)),
+            _ => Err(mismatch(self.wire_type, WireType::I64)),
         }
+    }
+
+    /// Its bytes, if they are in one piece.
+    #[inline]
+    pub(super) fn whole(&self) -> Option<&'de [u8]> {
+        (self.wire_type == WireType::Bytes && self.number == 0).then_some(self.bytes)
     }
 
     #[inline]
     pub(super) fn bytes(&self) -> Result<&'de [u8], Error> {
-        match self {
-            Self::Bytes(bytes) => Ok(bytes),
-            other => Err(other.mismatch(WireType::Bytes)),
+        match self.whole() {
+            Some(bytes) => Ok(bytes),
+            None => Err(mismatch(self.wire_type, WireType::Bytes)),
         }
     }
 
@@ -101,35 +99,39 @@ impl<'de> Payload<'de> {
     /// Zero, false or empty: what JSON leaves out where the field is no pointer and has omitempty.
     #[inline]
     pub(super) fn is_zero(&self) -> bool {
-        match self {
-            Self::Bytes(bytes) => bytes.is_empty(),
-            Self::Varint(value) => *value == 0,
+        match self.wire_type {
             // Also minus zero, as in Go.
-            Self::I64(bits) => bits << 1 == 0,
-            _ => false,
+            WireType::I64 => self.number << 1 == 0,
+            _ => self.number == 0 && self.bytes.is_empty(),
         }
+    }
+
+    /// A time, but too short for the seconds of Go's zero time, which take ten bytes.
+    #[inline]
+    pub(super) fn is_short_time(&self) -> bool {
+        (1..10).contains(&self.bytes.len())
     }
 
     /// Calls `f` with each field of the message.
     #[inline]
     pub(super) fn each(
-        self,
+        &self,
         context: &Context<'de>,
         mut f: impl FnMut(u32, Payload<'de>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let parts;
-        let (first, others): (_, &[_]) = match self {
-            Self::Parts(id) => {
-                parts = context.parts.borrow().get(id).cloned().unwrap_or_default();
+        let (first, others): (_, &[_]) = match self.whole() {
+            Some(bytes) => (bytes, &[]),
+            None => {
+                parts = context.parts_of(self)?;
                 (&[][..], &parts)
             }
-            other => (other.bytes()?, &[]),
         };
         let mut others = others.iter();
         let mut source = Source { bytes: first, sorted: 0, at: 0 };
         loop {
             while let Some((number, payload, rest)) = source.peek(context)? {
-                source = rest;
+                source.advance(rest);
                 f(number, payload)?;
             }
             match others.next() {
@@ -140,12 +142,15 @@ impl<'de> Payload<'de> {
     }
 }
 
+/// Number and value of a field, and the bytes behind it.
+type Peeked<'de> = (u32, Payload<'de>, &'de [u8]);
+
 /// The fields of a message that are still to be read.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'de> {
     /// What is left of its bytes.
     bytes: &'de [u8],
-    /// Or which of the sorted messages in the context it is, counted from 1, and where in it.
+    /// Or which of the sorted messages in the context it is, counted from 1, and how many fields have been read.
     sorted: usize,
     at: usize,
 }
@@ -156,17 +161,17 @@ impl<'de> Source<'de> {
     pub(super) fn new(
         context: &Context<'de>,
         message: Message,
-        payload: Payload<'de>,
+        payload: &Payload<'de>,
     ) -> Result<Self, Error> {
-        match payload {
-            Payload::Bytes(bytes) if !context.sorts => Ok(Self { bytes, sorted: 0, at: 0 }),
+        match payload.whole() {
+            Some(bytes) if !context.sorts => Ok(Self { bytes, sorted: 0, at: 0 }),
             _ => Self::merged(context, message, payload),
         }
     }
 
     /// Its fields in the order of their numbers, what stands there only once merged as Go would.
     #[cold]
-    fn merged(context: &Context<'de>, message: Message, payload: Payload<'de>) -> Result<Self, Error> {
+    fn merged(context: &Context<'de>, message: Message, payload: &Payload<'de>) -> Result<Self, Error> {
         let entries = entries(context, payload)?;
         let mut merged = Vec::with_capacity(entries.len());
         for run in entries.chunk_by(|a, b| a.0 == b.0) {
@@ -187,52 +192,86 @@ impl<'de> Source<'de> {
     }
 
     /// Those fields of a message of a custom type that have this number.
-    pub(super) fn only(context: &Context<'de>, payload: Payload<'de>, number: u32) -> Result<Self, Error> {
+    pub(super) fn only(context: &Context<'de>, payload: &Payload<'de>, number: u32) -> Result<Self, Error> {
         let mut found = entries(context, payload)?;
         found.retain(|(n, _)| *n == number);
         Ok(context.keep(found))
     }
 
-    /// The next field, and what comes behind it.
+    /// The next field in the common case that it stands in bytes, in a common form; and the bytes behind it.
     #[inline(always)]
-    pub(super) fn peek(&self, context: &Context<'de>) -> Result<Option<(u32, Payload<'de>, Self)>, Error> {
-        if let Some((number, payload, rest)) = field(self.bytes) {
-            return Ok(Some((number, payload, Self { bytes: rest, ..*self })));
+    pub(super) fn common(&self) -> Option<Peeked<'de>> {
+        field(self.bytes)
+    }
+
+    /// The next field, and the bytes behind it.
+    #[inline(always)]
+    pub(super) fn peek(&self, context: &Context<'de>) -> Result<Option<Peeked<'de>>, Error> {
+        match self.common() {
+            Some(found) => Ok(Some(found)),
+            None if self.bytes.is_empty() && self.sorted == 0 => Ok(None),
+            None => self.peek_slowly(context),
         }
-        if self.bytes.is_empty() && self.sorted == 0 {
-            return Ok(None);
-        }
-        self.peek_slowly(context)
     }
 
     #[cold]
     #[inline(never)]
-    fn peek_slowly(&self, context: &Context<'de>) -> Result<Option<(u32, Payload<'de>, Self)>, Error> {
+    fn peek_slowly(&self, context: &Context<'de>) -> Result<Option<Peeked<'de>>, Error> {
         if let Some(id) = self.sorted.checked_sub(1) {
-            let entry = context.entry(id, self.at);
-            return Ok(entry.map(|(number, payload)| (number, payload, Self { at: self.at + 1, ..*self })));
+            return Ok(context.entry(id, self.at).map(|(number, payload)| (number, payload, self.bytes)));
         }
         let mut at = 0;
         let (number, wire_type) = wire::read_tag(self.bytes, &mut at)?;
         let value = wire::read_value(self.bytes, &mut at, wire_type)?;
-        let bytes = self.bytes.get(at..).unwrap_or_default();
-        Ok(Some((number, value.into(), Self { bytes, ..*self })))
+        Ok(Some((number, value.into(), self.bytes.get(at..).unwrap_or_default())))
     }
 
-    /// The next field, if it has that number.
+    /// Goes behind the field that was peeked at.
+    #[inline(always)]
+    pub(super) fn advance(&mut self, rest: &'de [u8]) {
+        self.bytes = rest;
+        self.at += 1;
+    }
+
+    /// The next field, if it has that number: writes its value where it belongs, since a detour takes longer than the
+    /// rest.
     #[inline(always)]
     pub(super) fn next_of(
         &mut self,
         context: &Context<'de>,
         number: u32,
-    ) -> Result<Option<Payload<'de>>, Error> {
-        Ok(match self.peek(context)? {
-            Some((found, payload, rest)) if found == number => {
-                *self = rest;
-                Some(payload)
+        into: &mut Payload<'de>,
+    ) -> Result<bool, Error> {
+        match self.common() {
+            Some((found, payload, rest)) => {
+                if found != number {
+                    return Ok(false);
+                }
+                *into = payload;
+                self.advance(rest);
+                Ok(true)
             }
-            _ => None,
-        })
+            None if self.bytes.is_empty() && self.sorted == 0 => Ok(false),
+            None => self.next_slowly(context, number, into),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn next_slowly(
+        &mut self,
+        context: &Context<'de>,
+        number: u32,
+        into: &mut Payload<'de>,
+    ) -> Result<bool, Error> {
+        match self.peek_slowly(context)? {
+            Some((found, payload, rest)) if found == number => {
+                *into = payload;
+                self.advance(rest);
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
     }
 
     /// How many bytes are still to be read, unless the message was sorted.
@@ -245,7 +284,7 @@ impl<'de> Source<'de> {
 /// The next field where it has a common form: a number of up to two bytes, and so on. For others there is `wire`, which
 /// also says what is wrong.
 #[inline(always)]
-fn field(bytes: &[u8]) -> Option<(u32, Payload<'_>, &[u8])> {
+fn field(bytes: &[u8]) -> Option<Peeked<'_>> {
     let (tag, bytes) = short_varint(bytes)?;
     let number = tag >> 3;
     if number == 0 {
@@ -255,11 +294,11 @@ fn field(bytes: &[u8]) -> Option<(u32, Payload<'_>, &[u8])> {
         2 => {
             let (len, bytes) = short_varint(bytes)?;
             let (value, rest) = bytes.split_at_checked(len as usize)?;
-            Some((number, Payload::Bytes(value), rest))
+            Some((number, Payload::of(value), rest))
         }
         0 => {
             let (value, rest) = short_varint(bytes)?;
-            Some((number, Payload::Varint(value.into()), rest))
+            Some((number, Payload { number: value.into(), ..Payload::ZERO }, rest))
         }
         _ => None,
     }
@@ -275,7 +314,13 @@ fn short_varint(bytes: &[u8]) -> Option<(u32, &[u8])> {
     }
 }
 
-fn entries<'de>(context: &Context<'de>, payload: Payload<'de>) -> Result<Vec<Entry<'de>>, Error> {
+#[cold]
+#[inline(never)]
+fn mismatch(found: WireType, expected: WireType) -> Error {
+    ErrorKind::WireType { found, expected }.into()
+}
+
+fn entries<'de>(context: &Context<'de>, payload: &Payload<'de>) -> Result<Vec<Entry<'de>>, Error> {
     let mut entries = Vec::new();
     payload.each(context, |number, payload| {
         entries.push((number, payload));
@@ -310,11 +355,19 @@ impl<'de> Context<'de> {
         let pieces = run.iter().map(|(_, payload)| payload.bytes()).collect::<Result<Rc<[_]>, _>>()?;
         let mut parts = self.parts.borrow_mut();
         parts.push(pieces);
-        Ok(Payload::Parts(parts.len() - 1))
+        Ok(Payload { number: parts.len() as u64, ..Payload::EMPTY })
+    }
+
+    fn parts_of(&self, payload: &Payload<'de>) -> Result<Rc<[&'de [u8]]>, Error> {
+        let id = usize::try_from(payload.number).ok().and_then(|id| id.checked_sub(1));
+        let found = id.and_then(|id| self.parts.borrow().get(id).cloned());
+        found
+            .filter(|_| payload.wire_type == WireType::Bytes)
+            .ok_or_else(|| mismatch(payload.wire_type, WireType::Bytes))
     }
 
     /// All fields of that number as one message.
-    pub(super) fn joined(&self, payload: Payload<'de>, number: u32) -> Result<Option<Payload<'de>>, Error> {
+    pub(super) fn joined(&self, payload: &Payload<'de>, number: u32) -> Result<Option<Payload<'de>>, Error> {
         let mut found = entries(self, payload)?;
         found.retain(|(n, _)| *n == number);
         if found.is_empty() { Ok(None) } else { self.join(&found).map(Some) }

@@ -30,7 +30,7 @@ pub fn one_object(kind: Kind, message: &[u8]) {
         Ok(again) => assert!(is_same(&again, &value), "{kind:?} is read as {value}, and written as {again}"),
         // JSON within an object has levels of its own only where it is read with the object.
         Err(error) => {
-            assert!(error.to_string().contains("recursion limit"), "{kind:?} is written as {error}")
+            assert!(error.to_string().contains("recursion limit"), "{kind:?} is written as {error}");
         }
     }
 }

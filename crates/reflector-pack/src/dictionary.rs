@@ -1,6 +1,10 @@
 //! What was learned from samples.
 
-use std::{cell::RefCell, fmt, sync::Arc};
+use std::{
+    cell::RefCell,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use zstd_safe::{CCtx, CDict, DCtx, DDict};
 
@@ -53,13 +57,30 @@ impl Compressor {
     }
 
     /// The packed form, unless it would be as large as the original.
-    pub(crate) fn packed(&self, bytes: &[u8], context: &mut CCtx<'_>) -> Option<Packed> {
+    pub(crate) fn packed(&self, bytes: &[u8]) -> Option<Packed> {
+        let mut context = contexts().pop().or_else(CCtx::try_create)?;
         let mut packed = Vec::with_capacity(zstd_safe::compress_bound(bytes.len()));
-        context.compress_using_cdict(&mut packed, bytes, &self.prepared).ok()?;
+        let result = context.compress_using_cdict(&mut packed, bytes, &self.prepared);
+        let mut contexts = contexts();
+        if contexts.len() < CONTEXTS {
+            contexts.push(context);
+        }
+        drop(contexts);
+        result.ok()?;
         // A copy of the exact size: the room was for the worst case.
         let smaller = packed.len() < bytes.len();
         smaller.then(|| Packed::new(Box::from(&packed[..]), Arc::clone(&self.dictionary)))
     }
+}
+
+/// So many compressors are kept between two uses; one takes about a megabyte.
+const CONTEXTS: usize = 8;
+
+/// What packs: for all dictionaries of the process, since a program may have thousands.
+fn contexts() -> MutexGuard<'static, Vec<CCtx<'static>>> {
+    static KEPT: Mutex<Vec<CCtx<'static>>> = Mutex::new(Vec::new());
+    // Nothing that can panic runs under the lock.
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Makes a dictionary of at most `size` bytes from samples, and tells how well it packs: packed bytes per original byte.
@@ -81,9 +102,7 @@ pub(crate) fn learn<S: AsRef<[u8]>>(samples: &[S], size: usize, level: i32) -> O
     drop(all);
     let dictionary = Arc::new(Dictionary { prepared: DDict::try_create(&content)? });
     let compressor = Compressor { prepared: CDict::try_create(&content, level)?, dictionary };
-    let mut context = CCtx::try_create()?;
-    let packed =
-        |bytes: &[u8]| compressor.packed(bytes, &mut context).map_or(bytes.len(), |p| p.packed_len());
+    let packed = |bytes: &[u8]| compressor.packed(bytes).map_or(bytes.len(), |p| p.packed_len());
     let original: usize = unseen.iter().map(|bytes| bytes.len()).sum();
     let packed: usize = unseen.into_iter().map(packed).sum();
     Some((compressor, ratio(packed, original)))

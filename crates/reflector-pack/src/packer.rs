@@ -5,8 +5,6 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use zstd_safe::CCtx;
-
 use crate::{
     Packed,
     dictionary::{Compressor, learn, ratio},
@@ -47,8 +45,6 @@ impl Default for Options {
 pub struct Packer {
     options: Options,
     state: Mutex<State>,
-    /// As many as there were threads at work at once; one takes some hundred kilobytes.
-    contexts: Mutex<Vec<CCtx<'static>>>,
 }
 
 #[derive(Default)]
@@ -83,7 +79,7 @@ impl Packer {
     /// A packer that has learned nothing yet: it keeps what it gets as it is.
     #[must_use]
     pub fn new(options: Options) -> Self {
-        Self { options, state: Mutex::default(), contexts: Mutex::default() }
+        Self { options, state: Mutex::default() }
     }
 
     /// Whether it has a dictionary.
@@ -113,9 +109,7 @@ impl Packer {
         state.learned += 1;
         (state.expected, state.window, state.packed) = (expected, Window::default(), 0);
         // They would keep the old dictionary.
-        let mut context = self.contexts().pop().or_else(CCtx::try_create);
-        state.samples.repack(|bytes| context.as_mut().and_then(|c| compressor.packed(bytes, c)));
-        self.contexts().extend(context);
+        state.samples.repack(|bytes| compressor.packed(bytes));
         state.current = Some(Arc::new(compressor));
     }
 
@@ -125,12 +119,7 @@ impl Packer {
     #[must_use]
     pub fn pack(&self, bytes: &[u8]) -> Packed {
         let current = self.state().current.clone();
-        let packed = current.and_then(|current| {
-            let mut context = self.contexts().pop().or_else(CCtx::try_create)?;
-            let packed = current.packed(bytes, &mut context);
-            self.contexts().push(context);
-            packed
-        });
+        let packed = current.and_then(|current| current.packed(bytes));
         let packed = packed.unwrap_or_else(|| Packed::stored(bytes));
         let worn = self.state().look(bytes, &packed, &self.options);
         if let Some(samples) = worn {
@@ -139,22 +128,19 @@ impl Packer {
         packed
     }
 
-    /// How much memory the packer itself takes, in bytes, its present dictionary included.
+    /// How much memory the packer itself takes, in bytes, its present dictionary included. Beside it, as many compressors as
+    /// there were threads packing at once, eight at the most and about a megabyte each, are kept for all packers of the
+    /// process.
     #[must_use]
     pub fn memory(&self) -> usize {
-        let contexts: usize = self.contexts().iter().map(CCtx::sizeof).sum();
         let state = self.state();
         let current = state.current.as_ref().map_or(0, |current| Compressor::memory(current));
-        contexts + current + state.samples.memory()
+        current + state.samples.memory()
     }
 
-    // Nothing that can panic runs under either lock.
+    // Nothing that can panic runs under the lock.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn contexts(&self) -> MutexGuard<'_, Vec<CCtx<'static>>> {
-        self.contexts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,7 +4,6 @@
     clippy::print_stderr,
     reason = "a test fails by panicking, and says when it is skipped"
 )]
-
 // Helpers outside the test functions are tests too.
 #![allow(clippy::unwrap_used, clippy::print_stderr, clippy::needless_pass_by_value)]
 

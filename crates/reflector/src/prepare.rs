@@ -5,7 +5,15 @@
 //! it was.
 
 use std::{
-    borrow::Cow, collections::VecDeque, fmt, future::pending, mem, panic::resume_unwind, sync::Arc,
+    collections::VecDeque,
+    fmt,
+    future::pending,
+    mem,
+    panic::resume_unwind,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread::available_parallelism,
 };
 
@@ -48,7 +56,7 @@ impl<K> BodyForm<K> {
     }
 
     /// The bytes, each body by itself, compressed with a dictionary that is learned from the collection's own objects.
-    /// Collections of a few dozen objects are kept as they came.
+    /// Collections of less than 2 MiB are kept as they came; so is what comes before there is that much.
     #[must_use]
     pub fn packed() -> Self {
         Self::packed_with(PackOptions::default())
@@ -95,6 +103,8 @@ pub(crate) struct Preparation<K> {
     transforms: Chain<K>,
     errors: Counter,
     keep: Keep<K>,
+    /// How many bytes have come, as long as there is nothing to pack with.
+    seen: AtomicUsize,
 }
 
 enum Keep<K> {
@@ -106,6 +116,12 @@ enum Keep<K> {
 /// So many bytes are prepared at once where they are; more are worth another thread.
 const FEW: usize = 64 << 10;
 
+/// A dictionary and what packs with it take about a megabyte: a collection of fewer bytes than this is not packed.
+const WORTH_PACKING: usize = 2 << 20;
+
+/// From fewer objects nothing can be learned.
+const SAMPLES_MIN: usize = 32;
+
 impl<K: Send + 'static> Preparation<K> {
     pub(crate) fn new(transforms: Chain<K>, form: &BodyForm<K>, errors: Counter) -> Arc<Self> {
         let keep = match &form.0 {
@@ -113,7 +129,7 @@ impl<K: Send + 'static> Preparation<K> {
             Form::Packed(options) => Keep::Packed(Packer::new(*options)),
             Form::Decoded(decoded) => Keep::Decoded(*decoded),
         };
-        Arc::new(Self { transforms, errors, keep })
+        Arc::new(Self { transforms, errors, keep, seen: AtomicUsize::new(0) })
     }
 
     /// A list, prepared.
@@ -127,13 +143,21 @@ impl<K: Send + 'static> Preparation<K> {
     }
 
     fn prepared<P: Part<K>>(self: &Arc<Self>, parts: Parts<P>, many: bool) -> Parts<P> {
-        let parts = match &self.keep {
-            Keep::Wire if self.transforms.is_empty() => return parts,
-            Keep::Packed(packer) if many && !packer.has_learned() => self.learn_from(parts),
-            _ => parts,
-        };
+        match &self.keep {
+            Keep::Wire if self.transforms.is_empty() => parts,
+            Keep::Packed(packer) if many && !packer.has_learned() => {
+                // What is learned from is what will be packed, and a transform runs once for each object.
+                let transformed = self.each(parts, Self::transform);
+                self.each(self.learn_from(transformed), Self::keep)
+            }
+            _ => self.each(parts, |this, object| this.keep(this.transform(object))),
+        }
+    }
+
+    /// Does something with each object.
+    fn each<P: Part<K>>(self: &Arc<Self>, parts: Parts<P>, work: Work<K>) -> Parts<P> {
         let this = Arc::clone(self);
-        parts.map_ok(move |part| Arc::clone(&this).part(part).map(Ok)).try_buffered(width()).boxed()
+        parts.map_ok(move |part| Arc::clone(&this).part(part, work).map(Ok)).try_buffered(width()).boxed()
     }
 
     /// Holds the first objects back until there are enough to learn from, and then gives them out with the others.
@@ -155,6 +179,7 @@ impl<K: Send + 'static> Preparation<K> {
                     for object in part.objects() {
                         state.objects += 1;
                         state.bytes += object.memory();
+                        this.seen.fetch_add(object.memory(), Ordering::Relaxed);
                     }
                     let end = part.is_end();
                     state.held.push(part);
@@ -163,7 +188,9 @@ impl<K: Send + 'static> Preparation<K> {
                         return Ok(Some((P::empty(), state)));
                     }
                     state.learned = true;
-                    state.ready = this.learn(mem::take(&mut state.held)).await.into();
+                    let held = mem::take(&mut state.held);
+                    let learns = state.objects >= SAMPLES_MIN && this.is_worth_it();
+                    state.ready = if learns { this.learn(held).await.into() } else { held.into() };
                 }
             }
         })
@@ -173,37 +200,43 @@ impl<K: Send + 'static> Preparation<K> {
     fn is_enough(&self, objects: usize, bytes: usize) -> bool {
         match &self.keep {
             Keep::Packed(packer) => {
-                objects >= packer.options().samples || bytes >= packer.options().sample_bytes
+                objects >= packer.options().samples && self.is_worth_it()
+                    || bytes >= packer.options().sample_bytes
             }
             Keep::Wire | Keep::Decoded(_) => true,
         }
     }
 
-    /// Learns from what the transforms leave of these objects; gives everything back as it was.
+    fn is_worth_it(&self) -> bool {
+        self.seen.load(Ordering::Relaxed) >= WORTH_PACKING
+    }
+
+    /// Learns from these objects; gives everything back as it was.
     fn learn<P: Part<K>>(self: &Arc<Self>, parts: Vec<P>) -> impl Future<Output = Vec<P>> + use<K, P> {
         let this = Arc::clone(self);
         elsewhere(move || {
             if let Keep::Packed(packer) = &this.keep {
                 let objects = parts.iter().flat_map(Part::objects);
-                let objects = objects.map(|object| this.transforms.apply(object.clone(), &this.errors));
-                let bytes = |object: Object<K>| object.bytes().ok().map(Cow::into_owned);
-                packer.learn(&objects.filter_map(bytes).collect::<Vec<_>>());
+                packer.learn(&objects.filter_map(|object| object.bytes().ok()).collect::<Vec<_>>());
             }
             parts
         })
     }
 
-    async fn part<P: Part<K>>(self: Arc<Self>, mut part: P) -> P {
+    async fn part<P: Part<K>>(self: Arc<Self>, mut part: P, work: Work<K>) -> P {
         let bytes: usize = part.objects().map(Object::memory).sum();
         let prepare = move || {
-            part.objects_mut().for_each(|object| *object = self.object(object.clone()));
+            part.objects_mut().for_each(|object| *object = work(&self, object.clone()));
             part
         };
         if bytes < FEW { prepare() } else { elsewhere(prepare).await }
     }
 
-    fn object(&self, object: Object<K>) -> Object<K> {
-        let object = self.transforms.apply(object, &self.errors);
+    fn transform(&self, object: Object<K>) -> Object<K> {
+        self.transforms.apply(object, &self.errors)
+    }
+
+    fn keep(&self, object: Object<K>) -> Object<K> {
         match &self.keep {
             Keep::Packed(packer) if packer.has_learned() => object.packed(packer),
             Keep::Packed(_) | Keep::Wire => object,
@@ -211,6 +244,9 @@ impl<K: Send + 'static> Preparation<K> {
         }
     }
 }
+
+/// What is done with one object.
+type Work<K> = fn(&Preparation<K>, Object<K>) -> Object<K>;
 
 type Parts<P> = BoxStream<'static, Result<P, Failure>>;
 

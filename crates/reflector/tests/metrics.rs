@@ -70,6 +70,7 @@ fn metrics_have_their_names_and_labels() {
             "reflector_relists_total resource=…,reason=expired = 1",
             "reflector_resource_version resource=… = 20",
             "reflector_synced resource=… = 1",
+            "reflector_transform_errors_total resource=… = 0",
             "reflector_waits_for_subscriber resource=… = 0",
             "reflector_watches_total resource=… = 3",
         ]

@@ -101,7 +101,7 @@ async fn e41_a_broken_line_is_an_error_and_is_read_again() {
     let maps = cluster.start_reflector();
     maps.ready().await.unwrap();
     // Within the event, and then the answer ends as if it were complete.
-    let broken = Effect::Interrupt(Point::Bytes(150), Interruption::End);
+    let broken = Effect::Interrupt(Point::Bytes(80), Interruption::End);
     cluster.fault(Fault::on(Verb::Watch).effect(broken).once());
     cluster.server.restart();
     cluster.update("cm-0", "new");

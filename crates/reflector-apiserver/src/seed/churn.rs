@@ -209,9 +209,10 @@ impl Churn {
     fn patch_status(&mut self) -> Write {
         let Live { namespace, name } = self.some();
         let ready = self.rng.u8(..4) > 0;
-        let message = if ready { "" } else { "readiness probe failed" };
+        // A server that knows the type keeps no empty text.
+        let message = if ready { "null" } else { r#""readiness probe failed""# };
         let patch = format!(
-            r#"{{"status":{{"phase":"Running","message":"{message}","observedGeneration":{}}}}}"#,
+            r#"{{"status":{{"phase":"Running","message":{message},"observedGeneration":{}}}}}"#,
             self.rng.u32(1..1_000_000)
         );
         Write::PatchStatus { resource: "pods", namespace, name, patch }

@@ -181,7 +181,7 @@ impl StoreError {
 /// fn put<K>(map: &mut BTreeMap<ObjectKey, String>, changes: Vec<Change<K>>) {
 ///     for change in changes {
 ///         match change {
-///             Change::Upsert(object) => map.insert(object.key().clone(), object.uid().to_owned()),
+///             Change::Upsert(object) => map.insert(object.key().clone(), object.uid().to_string()),
 ///             Change::Delete(object) => map.remove(object.key()),
 ///         };
 ///     }

@@ -63,7 +63,7 @@ use crate::{
 /// use reflector::{Object, transform::{Transform, TransformError, Trim}};
 ///
 /// let no_status = |object: Object<serde_json::Value>| {
-///     let mut value: K = object.decode_as()?;
+///     let mut value: serde_json::Value = object.decode_as()?;
 ///     value["status"] = serde_json::Value::Null;
 ///     Ok(Object::from_json(value.to_string())?)
 /// };

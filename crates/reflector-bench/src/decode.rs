@@ -48,6 +48,9 @@ pub(crate) struct Rates {
     pub(crate) slim: f64,
 }
 
+/// The JSON and the protobuf of one pod.
+type Both = (Vec<u8>, Vec<u8>);
+
 /// Measures with a hundred pods, without their `managedFields`.
 pub(crate) fn measure() -> Result<Rates, Failure> {
     const PODS: usize = 100;
@@ -62,9 +65,7 @@ pub(crate) fn measure() -> Result<Rates, Failure> {
         pods.push((json, protobuf));
     }
     let rate = |taken: std::time::Duration| PODS as f64 / taken.as_secs_f64();
-    let all = |decode: &dyn Fn(&(Vec<u8>, Vec<u8>)) -> bool| {
-        rate(time(|| assert!(pods.iter().all(decode), "it decodes")))
-    };
+    let all = |decode: &dyn Fn(&Both) -> bool| rate(time(|| assert!(pods.iter().all(decode), "it decodes")));
     Ok(Rates {
         json: all(&|(json, _)| serde_json::from_slice::<Pod>(json).is_ok()),
         protobuf: all(&|(_, protobuf)| from_slice::<Pod>(kind, protobuf).is_ok()),

@@ -141,7 +141,7 @@ where
 /// ```
 pub fn touched<K>(subscription: Subscription<K>) -> impl Stream<Item = watcher::Result<K>> + Send + 'static
 where
-    K: Resource + DeserializeOwned + Send + 'static,
+    K: Resource + DeserializeOwned + Clone + Send + 'static,
 {
     events(subscription).touched_objects()
 }
@@ -189,7 +189,7 @@ pub struct Events<K> {
 /// Ordered and found by its key, so that no key is stored twice.
 struct Told<K>(Object<K>);
 
-impl<K: Resource + DeserializeOwned> Events<K> {
+impl<K: Resource + DeserializeOwned + Clone + 'static> Events<K> {
     /// The next event of the first state, or `None` if that is over.
     fn next_initial(&mut self) -> Option<watcher::Event<K>> {
         for Told(object) in self.initial.as_mut()? {
@@ -239,13 +239,13 @@ impl<K: Resource + DeserializeOwned> Events<K> {
 }
 
 /// The object, if it fits its type, and the type kept its name. kube's runtime panics on one without a name.
-fn decode<K: Resource + DeserializeOwned>(object: &Object<K>) -> Option<K> {
+fn decode<K: Resource + DeserializeOwned + Clone + 'static>(object: &Object<K>) -> Option<K> {
     // What does not fit has been logged and counted there.
-    let decoded = object.get().ok().and_then(Arc::into_inner)?;
+    let decoded = Arc::unwrap_or_clone(object.get().ok()?);
     (decoded.meta().name.as_deref() == Some(object.name())).then_some(decoded)
 }
 
-impl<K: Resource + DeserializeOwned> Stream for Events<K> {
+impl<K: Resource + DeserializeOwned + Clone + 'static> Stream for Events<K> {
     type Item = watcher::Result<watcher::Event<K>>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {

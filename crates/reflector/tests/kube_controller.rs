@@ -132,6 +132,7 @@ fn the_last_good_state_stays_until_the_object_is_deleted() {
     // Both at once, so that nobody saw the broken one; and a deletion that could not be read at all.
     let unread = Object::new(
         ObjectMeta { version: ResourceVersion::new("12"), ..whole("c", "6").meta().clone() },
+        reflector::Encoding::Json,
         Bytes::from_static(b"{}"),
     );
     let changes =

@@ -30,7 +30,7 @@
 //! assert_eq!(cart.key().to_string(), "shop/cart");
 //! // The list left out what every item is; it is filled in.
 //! assert!(cart.json()?.starts_with(br#"{"kind":"Pod","apiVersion":"v1","#));
-//! # Ok::<(), reflector::wire::WireError>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod cutter;

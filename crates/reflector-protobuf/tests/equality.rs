@@ -1,9 +1,4 @@
 //! What is read from protobuf equals what is read from the JSON of the same object.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a test fails by panicking, and says when it is skipped"
-)]
 // Helpers outside the test functions are tests too.
 #![allow(clippy::unwrap_used, clippy::print_stderr, clippy::needless_pass_by_value)]
 

@@ -1,9 +1,4 @@
 //! Bytes that no server sends: never a panic, and any order of the fields reads the same.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a test fails by panicking, and says when it is skipped"
-)]
 // Helpers outside the test functions are tests too.
 #![allow(clippy::unwrap_used, clippy::print_stderr, clippy::needless_pass_by_value)]
 

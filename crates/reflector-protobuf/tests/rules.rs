@@ -1,10 +1,4 @@
 //! Each rule of how a value stands in protobuf and in JSON.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a test fails by panicking, and says when it is skipped"
-)]
-#![allow(clippy::needless_pass_by_value, reason = "`json!` makes a value")]
 // Helpers outside the test functions are tests too.
 #![allow(clippy::unwrap_used, clippy::print_stderr, clippy::needless_pass_by_value)]
 

@@ -1,9 +1,4 @@
 //! The table in the repository is what the generator makes of the facts.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a test fails by panicking, and says when it is skipped"
-)]
 // Helpers outside the test functions are tests too.
 #![allow(clippy::unwrap_used, clippy::print_stderr, clippy::needless_pass_by_value)]
 

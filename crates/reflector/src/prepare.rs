@@ -17,7 +17,7 @@ use std::{
     thread::available_parallelism,
 };
 
-use futures::{FutureExt, StreamExt, TryStreamExt, stream, stream::BoxStream};
+use futures::{StreamExt, TryStreamExt, stream, stream::BoxStream};
 use metrics::Counter;
 use reflector_pack::{Options as PackOptions, Packer};
 use serde::de::DeserializeOwned;
@@ -157,7 +157,13 @@ impl<K: Send + 'static> Preparation<K> {
     /// Does something with each object.
     fn each<P: Part<K>>(self: &Arc<Self>, parts: Parts<P>, work: Work<K>) -> Parts<P> {
         let this = Arc::clone(self);
-        parts.map_ok(move |part| Arc::clone(&this).part(part, work).map(Ok)).try_buffered(width()).boxed()
+        // Not `try_buffered`, which lets an error overtake what came before it: a watch that breaks right after its first
+        // events would never get anywhere.
+        let work = move |part: Result<P, Failure>| {
+            let this = Arc::clone(&this);
+            async move { Ok(this.part(part?, work).await) }
+        };
+        parts.map(work).buffered(width()).boxed()
     }
 
     /// Holds the first objects back until there are enough to learn from, and then gives them out with the others.

@@ -89,12 +89,12 @@ impl Body {
         }
     }
 
-    pub(super) fn usage(&self) -> Usage<'_> {
+    /// What it takes beside its own size; `decoded` is the size of a decoded value.
+    pub(super) fn usage(&self, decoded: usize) -> Usage<'_> {
         let (bytes, unpacked, dictionary) = match self {
             Self::Wire(bytes) => (bytes.len(), bytes.len(), None),
             Self::Packed(packed) => (packed.packed_len(), packed.len(), packed.dictionary()),
-            // Its type is not known here.
-            Self::Decoded { .. } => (0, 0, None),
+            Self::Decoded { .. } => (decoded, decoded, None),
             Self::Unusable(_) => (size_of::<Reason>(), size_of::<Reason>(), None),
         };
         Usage { bytes, unpacked, dictionary }

@@ -12,7 +12,10 @@ use super::{Limits, ListItem, ListMeta, TypeMeta, WatchEvent, WireError, json, p
 /// Memory: the unfinished item, and the list's own metadata. Whether there were items at all, and whether the list
 /// was complete, is only known when [`finish`](Self::finish) says so.
 #[derive(Debug)]
-pub struct ListCutter<K>(ListForm<K>);
+pub struct ListCutter<K> {
+    form: ListForm<K>,
+    failed: Option<WireError>,
+}
 
 #[derive(Debug)]
 enum ListForm<K> {
@@ -27,13 +30,13 @@ impl<K> ListCutter<K> {
     /// less its `List`, provided that the list tells before the items come.
     #[must_use]
     pub fn new(types: Option<TypeMeta>, limits: Limits) -> Self {
-        Self(ListForm::Json(Box::new(json::list::ListCutter::new(types, limits))))
+        Self { form: ListForm::Json(Box::new(json::list::ListCutter::new(types, limits))), failed: None }
     }
 
     /// A cutter for one list in protobuf: `k8s\0`, and an envelope that says what the list is.
     #[must_use]
     pub fn protobuf(limits: Limits) -> Self {
-        Self(ListForm::Protobuf(Box::new(protobuf::list::ListCutter::new(limits))))
+        Self { form: ListForm::Protobuf(Box::new(protobuf::list::ListCutter::new(limits))), failed: None }
     }
 
     /// Takes the next bytes of the body and appends the items that end in them.
@@ -43,10 +46,10 @@ impl<K> ListCutter<K> {
     /// [`WireError`] if the body cannot be read on; items that ended before the fault have been appended. Every
     /// further call returns the same error.
     pub fn push(&mut self, chunk: &[u8], items: &mut Vec<ListItem<K>>) -> Result<(), WireError> {
-        match &mut self.0 {
+        once(&mut self.failed, || match &mut self.form {
             ListForm::Json(cutter) => cutter.push(chunk, items),
             ListForm::Protobuf(cutter) => cutter.push(chunk, items),
-        }
+        })
     }
 
     /// Ends the list, and tells what it said of itself.
@@ -56,7 +59,10 @@ impl<K> ListCutter<K> {
     /// [`WireError::Truncated`] if the document is not complete, [`WireError::NotAList`] if it is something else, or
     /// the error of an earlier [`push`](Self::push).
     pub fn finish(self) -> Result<ListMeta, WireError> {
-        match self.0 {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        match self.form {
             ListForm::Json(cutter) => cutter.finish(),
             ListForm::Protobuf(cutter) => cutter.finish(),
         }
@@ -83,7 +89,10 @@ impl<K> ListCutter<K> {
 /// # Ok::<(), reflector::wire::WireError>(())
 /// ```
 #[derive(Debug)]
-pub struct WatchCutter<K>(WatchForm<K>);
+pub struct WatchCutter<K> {
+    form: WatchForm<K>,
+    failed: Option<WireError>,
+}
 
 #[derive(Debug)]
 enum WatchForm<K> {
@@ -98,13 +107,13 @@ impl<K> WatchCutter<K> {
     /// write both into every watched object, so with `None` nothing is filled in.
     #[must_use]
     pub fn new(types: Option<TypeMeta>, limits: Limits) -> Self {
-        Self(WatchForm::Json(Box::new(json::watch::WatchCutter::new(types, limits))))
+        Self { form: WatchForm::Json(Box::new(json::watch::WatchCutter::new(types, limits))), failed: None }
     }
 
     /// A cutter for one stream in protobuf: frames of four bytes of length and one event each.
     #[must_use]
     pub fn protobuf(limits: Limits) -> Self {
-        Self(WatchForm::Protobuf(Box::new(protobuf::watch::WatchCutter::new(limits))))
+        Self { form: WatchForm::Protobuf(Box::new(protobuf::watch::WatchCutter::new(limits))), failed: None }
     }
 
     /// Takes the next bytes of the stream and appends the events that end in them.
@@ -116,10 +125,10 @@ impl<K> WatchCutter<K> {
     /// [`WireError`] if the stream cannot be read on; events that ended before the fault have been appended. Every
     /// further call returns the same error.
     pub fn push(&mut self, chunk: &[u8], events: &mut Vec<WatchEvent<K>>) -> Result<(), WireError> {
-        match &mut self.0 {
+        once(&mut self.failed, || match &mut self.form {
             WatchForm::Json(cutter) => cutter.push(chunk, events),
             WatchForm::Protobuf(cutter) => cutter.push(chunk, events),
-        }
+        })
     }
 
     /// Ends the stream.
@@ -129,9 +138,23 @@ impl<K> WatchCutter<K> {
     /// [`WireError::Truncated`] if the stream ended in the middle of an event, which is lost; all before it have been
     /// given out. Or the error of an earlier [`push`](Self::push).
     pub fn finish(self) -> Result<(), WireError> {
-        match self.0 {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        match self.form {
             WatchForm::Json(cutter) => cutter.finish(),
             WatchForm::Protobuf(cutter) => cutter.finish(),
         }
+    }
+}
+
+/// A cutter that has failed is spent: it is not asked again, and says the same.
+fn once(
+    failed: &mut Option<WireError>,
+    push: impl FnOnce() -> Result<(), WireError>,
+) -> Result<(), WireError> {
+    match failed {
+        Some(error) => Err(error.clone()),
+        None => push().inspect_err(|error| *failed = Some(error.clone())),
     }
 }

@@ -28,7 +28,6 @@ pub(in crate::wire) struct ListCutter<K> {
     fill_by_list: bool,
     filler: Filler,
     envelope: Envelope,
-    failed: Option<WireError>,
     kind: PhantomData<fn() -> K>,
 }
 
@@ -59,11 +58,6 @@ enum Member {
 }
 
 impl<K> ListCutter<K> {
-    /// A cutter for one list.
-    ///
-    /// `types` is what items that lack `kind` or `apiVersion` are; with `None` it is taken from the list's own kind,
-    /// less its `List`, provided that the list tells before the items come.
-    #[must_use]
     pub(in crate::wire) fn new(types: Option<TypeMeta>, limits: Limits) -> Self {
         Self {
             scanner: Scanner::new(limits.depth_max),
@@ -73,38 +67,19 @@ impl<K> ListCutter<K> {
             fill_by_list: types.is_none(),
             filler: types.map(|types| Filler::new(&types)).unwrap_or_default(),
             envelope: Envelope::default(),
-            failed: None,
             kind: PhantomData,
         }
     }
 
-    /// Takes the next bytes of the body and appends the items that end in them.
-    ///
-    /// # Errors
-    ///
-    /// [`WireError`] if the body cannot be read on; items that ended before the fault have been appended. Every
-    /// further call returns the same error.
     pub(in crate::wire) fn push(
         &mut self,
         chunk: &[u8],
         items: &mut Vec<ListItem<K>>,
     ) -> Result<(), WireError> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
-        self.take(chunk, items).inspect_err(|error| self.failed = Some(error.clone()))
+        self.take(chunk, items)
     }
 
-    /// Ends the list, and tells what it said of itself.
-    ///
-    /// # Errors
-    ///
-    /// [`WireError::Truncated`] if the document is not complete, [`WireError::NotAList`] if it is something else, or
-    /// the error of an earlier [`push`](Self::push).
     pub(in crate::wire) fn finish(self) -> Result<ListMeta, WireError> {
-        if let Some(error) = self.failed {
-            return Err(error);
-        }
         let Envelope { complete, has_items, kind, api_version, message, mut meta, .. } = self.envelope;
         if !complete {
             let offset = self.scanner.offset();

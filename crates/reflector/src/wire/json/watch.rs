@@ -25,7 +25,6 @@ pub(in crate::wire) struct WatchCutter<K> {
     limits: Limits,
     filler: Filler,
     event: Event,
-    failed: Option<WireError>,
     kind: PhantomData<fn() -> K>,
 }
 
@@ -49,11 +48,6 @@ enum Member {
 }
 
 impl<K> WatchCutter<K> {
-    /// A cutter for one stream.
-    ///
-    /// `types` is what objects that lack `kind` or `apiVersion` are; they get them, written at the front. API servers
-    /// write both into every watched object, so with `None` nothing is filled in.
-    #[must_use]
     pub(in crate::wire) fn new(types: Option<TypeMeta>, limits: Limits) -> Self {
         Self {
             scanner: Scanner::new(limits.depth_max),
@@ -62,40 +56,19 @@ impl<K> WatchCutter<K> {
             limits,
             filler: types.map(|types| Filler::new(&types)).unwrap_or_default(),
             event: Event::default(),
-            failed: None,
             kind: PhantomData,
         }
     }
 
-    /// Takes the next bytes of the stream and appends the events that end in them.
-    ///
-    /// A `Status` that comes without an event around it is a [`WatchEvent::Error`] too.
-    ///
-    /// # Errors
-    ///
-    /// [`WireError`] if the stream cannot be read on; events that ended before the fault have been appended. Every
-    /// further call returns the same error.
     pub(in crate::wire) fn push(
         &mut self,
         chunk: &[u8],
         events: &mut Vec<WatchEvent<K>>,
     ) -> Result<(), WireError> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
-        self.take(chunk, events).inspect_err(|error| self.failed = Some(error.clone()))
+        self.take(chunk, events)
     }
 
-    /// Ends the stream.
-    ///
-    /// # Errors
-    ///
-    /// [`WireError::Truncated`] if the stream ended in the middle of an event, which is lost; all before it have been
-    /// given out. Or the error of an earlier [`push`](Self::push).
     pub(in crate::wire) fn finish(self) -> Result<(), WireError> {
-        if let Some(error) = self.failed {
-            return Err(error);
-        }
         let offset = self.scanner.offset();
         match self.capture.pending(offset) {
             0 => Ok(()),

@@ -19,7 +19,6 @@ pub(in crate::wire) struct ListCutter<K> {
     pending: Pending,
     envelope: Envelope,
     limits: Limits,
-    failed: Option<WireError>,
     marker: PhantomData<fn() -> K>,
 }
 
@@ -58,13 +57,7 @@ const ITEMS: u32 = 2;
 
 impl<K> ListCutter<K> {
     pub(in crate::wire) fn new(limits: Limits) -> Self {
-        Self {
-            pending: Pending::default(),
-            envelope: Envelope::default(),
-            limits,
-            failed: None,
-            marker: PhantomData,
-        }
+        Self { pending: Pending::default(), envelope: Envelope::default(), limits, marker: PhantomData }
     }
 
     pub(in crate::wire) fn push(
@@ -72,18 +65,11 @@ impl<K> ListCutter<K> {
         chunk: &[u8],
         items: &mut Vec<ListItem<K>>,
     ) -> Result<(), WireError> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
         let (envelope, limits) = (&mut self.envelope, &self.limits);
-        let taken = self.pending.push(chunk, |bytes, offset| envelope.take(bytes, offset, limits, items));
-        taken.inspect_err(|error| self.failed = Some(error.clone()))
+        self.pending.push(chunk, |bytes, offset| envelope.take(bytes, offset, limits, items))
     }
 
     pub(in crate::wire) fn finish(self) -> Result<ListMeta, WireError> {
-        if let Some(error) = self.failed {
-            return Err(error);
-        }
         let Envelope { place, api_version, kind, items, mut meta, .. } = self.envelope;
         let (offset, pending) = (self.pending.offset(), self.pending.len() as u64);
         if pending > 0 || place != (Place::Outer { list_seen: true }) {

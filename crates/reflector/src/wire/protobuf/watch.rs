@@ -27,7 +27,6 @@ pub(in crate::wire) struct WatchCutter<K> {
     pending: Pending,
     limits: Limits,
     kinds: Kinds,
-    failed: Option<WireError>,
     marker: PhantomData<fn() -> K>,
 }
 
@@ -52,13 +51,7 @@ const LENGTH: usize = 4;
 
 impl<K> WatchCutter<K> {
     pub(in crate::wire) fn new(limits: Limits) -> Self {
-        Self {
-            pending: Pending::default(),
-            limits,
-            kinds: Kinds::default(),
-            failed: None,
-            marker: PhantomData,
-        }
+        Self { pending: Pending::default(), limits, kinds: Kinds::default(), marker: PhantomData }
     }
 
     pub(in crate::wire) fn push(
@@ -66,19 +59,14 @@ impl<K> WatchCutter<K> {
         chunk: &[u8],
         events: &mut Vec<WatchEvent<K>>,
     ) -> Result<(), WireError> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
         let (limits, kinds) = (&self.limits, &mut self.kinds);
-        let taken = self.pending.push(chunk, |bytes, offset| take(bytes, offset, limits, kinds, events));
-        taken.inspect_err(|error| self.failed = Some(error.clone()))
+        self.pending.push(chunk, |bytes, offset| take(bytes, offset, limits, kinds, events))
     }
 
     pub(in crate::wire) fn finish(self) -> Result<(), WireError> {
-        match (self.failed, self.pending.len() as u64) {
-            (Some(error), _) => Err(error),
-            (None, 0) => Ok(()),
-            (None, pending) => {
+        match self.pending.len() as u64 {
+            0 => Ok(()),
+            pending => {
                 let offset = self.pending.offset() + pending;
                 Err(WireError::Truncated { offset, pending, what: "watch event" })
             }

@@ -76,4 +76,4 @@ pub use envelope::{Envelope, EnvelopeError, PREFIX};
 pub use error::{Error, ErrorKind};
 pub use schema::{Field, Kind, Message, Shape, Type};
 pub use ser::{envelope, from_json, to_vec};
-pub use trim::{PathError, Trim};
+pub use trim::{PathError, Trim, path};

@@ -1,6 +1,6 @@
 //! Takes parts out of a message, without decoding the others.
 
-mod path;
+pub mod path;
 mod plan;
 
 pub use path::PathError;

@@ -1,8 +1,8 @@
-//! Paths into JSON: pointers of RFC 6901, with a wildcard.
+//! Paths into JSON: pointers of RFC 6901, with a wildcard. For whatever else takes such paths, too.
 
 /// What stands between two slashes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub enum Step {
     /// `*`: every member, every element.
     Any,
     /// A member of this name, or an element of this index, if it is one.
@@ -47,7 +47,18 @@ pub enum PathError {
 }
 
 /// The steps of a pointer; at least one.
-pub(super) fn parse(path: &str) -> Result<Box<[Step]>, PathError> {
+///
+/// ```
+/// use reflector_protobuf::path::{Step, parse};
+///
+/// let steps = parse("/metadata/annotations/example.com~1owner")?;
+/// assert_eq!(steps[2], Step::Name("example.com/owner".into(), None));
+/// # Ok::<(), reflector_protobuf::PathError>(())
+/// ```
+///
+/// # Errors
+/// Where it is no pointer, or one to the whole object.
+pub fn parse(path: &str) -> Result<Box<[Step]>, PathError> {
     if path.is_empty() {
         return Err(PathError::Whole);
     }

@@ -2,18 +2,15 @@
 
 use std::fmt;
 
+use reflector_protobuf::{
+    PathError as Malformed,
+    path::{Step, parse},
+};
+
 /// One path, from the object down.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Path {
     steps: Box<[Step]>,
-}
-
-#[derive(Clone, PartialEq, Eq)]
-enum Step {
-    /// `*`: every member, every element.
-    Any,
-    /// A member of this name, or an element of this index, if it is one.
-    Name(Box<str>, Option<usize>),
 }
 
 /// Where a value lies in what is around it.
@@ -61,16 +58,16 @@ const NEEDED: [&str; 5] = [
 impl Path {
     /// Reads a pointer that leads to something that may go.
     pub(super) fn new(path: &str) -> Result<Self, PathError> {
-        if !path.is_empty() && !path.starts_with('/') {
-            return Err(PathError::NoSlash { path: path.to_owned() });
-        }
-        let steps: Option<Box<[Step]>> = path.split('/').skip(1).map(Step::new).collect();
-        let Some(steps) = steps else {
-            return Err(PathError::Escape { path: path.to_owned() });
-        };
+        let needed = |needed| PathError::Needed { path: path.to_owned(), needed };
+        let steps = parse(path).map_err(|error| match error {
+            Malformed::NoSlash { path } => PathError::NoSlash { path },
+            Malformed::Escape { path } => PathError::Escape { path },
+            // Everything would go.
+            _ => needed(NEEDED[0]),
+        })?;
         let this = Self { steps };
-        match NEEDED.iter().find(|needed| this.meets(needed)) {
-            Some(needed) => Err(PathError::Needed { path: path.to_owned(), needed }),
+        match NEEDED.into_iter().find(|name| this.meets(name)) {
+            Some(name) => Err(needed(name)),
             None => Ok(this),
         }
     }
@@ -99,28 +96,6 @@ impl Path {
             Step::Any => true,
             Step::Name(step, _) => **step == *name,
         })
-    }
-}
-
-impl Step {
-    fn new(step: &str) -> Option<Self> {
-        if step == "*" {
-            return Some(Self::Any);
-        }
-        let mut parts = step.split('~');
-        let mut name = parts.next().unwrap_or_default().to_owned();
-        for part in parts {
-            let (c, rest) = match (part.strip_prefix('0'), part.strip_prefix('1')) {
-                (Some(rest), _) => ('~', rest),
-                (_, Some(rest)) => ('/', rest),
-                _ => return None,
-            };
-            name.push(c);
-            name.push_str(rest);
-        }
-        // An index with a sign or zeros before it is none (RFC 6901 §4).
-        let index = name.parse::<usize>().ok().filter(|index| index.to_string() == name);
-        Some(Self::Name(name.into(), index))
     }
 }
 

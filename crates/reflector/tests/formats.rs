@@ -1,15 +1,14 @@
 //! Which format is asked for and read, over HTTP.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "support/cluster.rs"]
-mod cluster;
+mod support;
 
-use cluster::*;
 use reflector::{Encoding, Format, KubeListWatch, Reflector, protocol::InitialRead};
 use reflector_apiserver::{
     Verb,
     faults::{Effect, Fault, Gzip},
 };
+use support::cluster::*;
 
 /// In which encodings the objects are kept, each once.
 fn encodings(maps: &Maps) -> Vec<&'static str> {

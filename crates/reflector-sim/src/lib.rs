@@ -1,0 +1,1 @@
+//! Proof that a reflector stays true, from a seed that anyone can rerun.

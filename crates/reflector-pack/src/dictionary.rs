@@ -48,6 +48,9 @@ impl fmt::Debug for Dictionary {
 /// What is needed to pack with a dictionary: much larger than what is needed to read, and only kept while it is used.
 pub(crate) struct Compressor {
     prepared: CDict<'static>,
+    /// How well it packed what it had not seen when it was learned: packed bytes per original byte. What is packed later
+    /// is held against this.
+    pub(crate) expected: f64,
     pub(crate) dictionary: Arc<Dictionary>,
 }
 
@@ -58,6 +61,23 @@ impl Compressor {
 
     /// The packed form, unless it would be as large as the original.
     pub(crate) fn packed(&self, bytes: &[u8]) -> Option<Packed> {
+        let packed = self.frame(bytes)?;
+        // A copy of the exact size: the room was for the worst case.
+        let smaller = packed.len() < bytes.len();
+        smaller.then(|| Packed::new(Box::from(&packed[..]), Arc::clone(&self.dictionary)))
+    }
+
+    /// How well it packs these.
+    pub(crate) fn ratio<'a>(&self, items: impl Iterator<Item = &'a [u8]>) -> Ratio {
+        let mut ratio = Ratio::default();
+        for bytes in items {
+            let packed = self.frame(bytes).map_or(bytes.len(), |packed| packed.len().min(bytes.len()));
+            ratio.add(bytes.len(), packed);
+        }
+        ratio
+    }
+
+    fn frame(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let mut context = contexts().pop().or_else(CCtx::try_create)?;
         let mut packed = Vec::with_capacity(zstd_safe::compress_bound(bytes.len()));
         let result = context.compress_using_cdict(&mut packed, bytes, &self.prepared);
@@ -66,10 +86,7 @@ impl Compressor {
             contexts.push(context);
         }
         drop(contexts);
-        result.ok()?;
-        // A copy of the exact size: the room was for the worst case.
-        let smaller = packed.len() < bytes.len();
-        smaller.then(|| Packed::new(Box::from(&packed[..]), Arc::clone(&self.dictionary)))
+        result.ok().map(|_| packed)
     }
 }
 
@@ -83,9 +100,8 @@ fn contexts() -> MutexGuard<'static, Vec<CCtx<'static>>> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes a dictionary of at most `size` bytes from samples, and tells how well it packs: packed bytes per original byte.
-/// `None` if there is too little to learn from.
-pub(crate) fn learn<S: AsRef<[u8]>>(samples: &[S], size: usize, level: i32) -> Option<(Compressor, f64)> {
+/// Makes a dictionary of at most `size` bytes from samples. `None` if there is too little to learn from.
+pub(crate) fn learn<S: AsRef<[u8]>>(samples: &[S], size: usize, level: i32) -> Option<Compressor> {
     // Some are left out, to see how well the dictionary does with what it has not seen.
     let (mut all, mut lengths, mut unseen) = (Vec::new(), Vec::new(), Vec::new());
     for (i, sample) in samples.iter().map(AsRef::as_ref).enumerate() {
@@ -96,23 +112,45 @@ pub(crate) fn learn<S: AsRef<[u8]>>(samples: &[S], size: usize, level: i32) -> O
             lengths.push(sample.len());
         }
     }
-    // A dictionary larger than a tenth of its samples has learned them by heart.
-    let mut content = Vec::with_capacity(size.min(all.len() / 10));
+    let mut content = Vec::with_capacity(size.min(all.len() / SAMPLES_PER_DICTIONARY));
     zstd_safe::train_from_buffer(&mut content, &all, &lengths).ok()?;
     drop(all);
+    // Whoever unpacks has the dictionary at hand. With the number zero a frame does not name it: four bytes less of each.
+    content.get_mut(4..8)?.fill(0);
     let dictionary = Arc::new(Dictionary { prepared: DDict::try_create(&content)? });
-    let compressor = Compressor { prepared: CDict::try_create(&content, level)?, dictionary };
-    let packed = |bytes: &[u8]| compressor.packed(bytes).map_or(bytes.len(), |p| p.packed_len());
-    let original: usize = unseen.iter().map(|bytes| bytes.len()).sum();
-    let packed: usize = unseen.into_iter().map(packed).sum();
-    Some((compressor, ratio(packed, original)))
+    let mut compressor =
+        Compressor { prepared: CDict::try_create(&content, level)?, expected: 1.0, dictionary };
+    // The worse half: what comes next may be like either. Where some samples are of today and some of all times, those of
+    // today are much alike and would promise too much.
+    let (first, second) = unseen.split_at(unseen.len() / 2);
+    let [first, second] = [first, second].map(|half| compressor.ratio(half.iter().copied()).value());
+    compressor.expected = first.max(second);
+    Some(compressor)
 }
 
 /// One in so many samples is left out.
 const UNSEEN: usize = 8;
 
-/// Packed bytes per original byte; 1 where there are none.
-#[allow(clippy::cast_precision_loss, reason = "a ratio needs no more than 52 bits")]
-pub(crate) fn ratio(packed: usize, original: usize) -> f64 {
-    if original == 0 { 1.0 } else { packed as f64 / original as f64 }
+/// How much larger than the dictionary its samples must be together. From less it learns some of them by heart, and the
+/// rest not at all: a dictionary of 256 KiB from four megabytes of pods packs them half as well as one of 112 KiB.
+const SAMPLES_PER_DICTIONARY: usize = 28;
+
+/// How much was packed into how much.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Ratio {
+    original: usize,
+    packed: usize,
+}
+
+impl Ratio {
+    pub(crate) fn add(&mut self, original: usize, packed: usize) {
+        self.original = self.original.saturating_add(original);
+        self.packed = self.packed.saturating_add(packed);
+    }
+
+    /// Packed bytes per original byte; 1 where there are none.
+    #[allow(clippy::cast_precision_loss, reason = "a ratio needs no more than 52 bits")]
+    pub(crate) fn value(self) -> f64 {
+        if self.original == 0 { 1.0 } else { self.packed as f64 / self.original as f64 }
+    }
 }

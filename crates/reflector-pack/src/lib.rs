@@ -2,8 +2,8 @@
 //!
 //! The objects of one collection resemble each other: a pod of a deployment differs from the next in a few names,
 //! addresses and times. One at a time they compress badly, since a compressor finds little to refer to within a few
-//! kilobytes; together they cannot be read one by one. So a [`Packer`] learns a dictionary from the first of them
-//! (zstd, RFC 8878 §5), and packs each one by itself against it.
+//! kilobytes; together they cannot be read one by one. So a [`Packer`] learns dictionaries from them (zstd, RFC 8878 §5),
+//! and packs each one by itself against one of these.
 //!
 //! ```
 //! use reflector_pack::{Options, Packer};
@@ -18,6 +18,9 @@
 //! assert_eq!(packed.unpack()?, pods[42]);
 //! # Ok::<(), reflector_pack::Corrupt>(())
 //! ```
+//!
+//! A list comes in the order of its keys, and neighbours are more alike than any two of its objects. So what comes
+//! together is packed together ([`Packer::pack_batch`]), with a small dictionary of its own where that pays.
 //!
 //! Collections change: after a rollout nothing looks like what the dictionary was made from. The packer notices that
 //! what it packs has become larger, and learns anew from what comes by. Whatever was packed before keeps its own

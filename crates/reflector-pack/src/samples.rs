@@ -5,6 +5,10 @@
 
 use crate::{Options, Packed};
 
+/// One in so many samples is recent. Those are much alike where a rollout goes from one namespace to the next, and would
+/// take most of the dictionary if they were half of what it is made from.
+const RECENT: usize = 4;
+
 #[derive(Default)]
 pub(crate) struct Samples {
     /// Copies of what has come by since a new dictionary is wanted.
@@ -23,20 +27,30 @@ impl Samples {
         self.gathering = true;
     }
 
-    /// Looks at one; gives the samples out when they are wanted and enough. Half of them are recent.
-    pub(crate) fn see(&mut self, bytes: &[u8], packed: &Packed, options: &Options) -> Option<Vec<Vec<u8>>> {
-        self.spread(packed, options.samples / 2);
+    /// Whether copies are kept.
+    pub(crate) fn are_gathered(&self) -> bool {
+        self.gathering
+    }
+
+    /// Keeps one as part of everything, if it is its turn.
+    pub(crate) fn note(&mut self, packed: &Packed, options: &Options) {
+        self.spread(packed, options.samples - options.samples / RECENT);
+    }
+
+    /// Looks at one; gives the samples out when they are wanted and enough: first the recent ones.
+    pub(crate) fn see(&mut self, bytes: &[u8], options: &Options) -> Option<Vec<Vec<u8>>> {
         if !self.gathering {
             return None;
         }
         self.recent.push(bytes.to_vec());
         self.recent_bytes += bytes.len();
-        if self.recent.len() < options.samples / 2 && self.recent_bytes < options.sample_bytes / 2 {
+        let enough = (options.samples / RECENT, options.sample_bytes / RECENT);
+        if self.recent.len() < enough.0 && self.recent_bytes < enough.1 {
             return None;
         }
         (self.gathering, self.recent_bytes) = (false, 0);
         let mut samples = std::mem::take(&mut self.recent);
-        let mut budget = options.sample_bytes / 2;
+        let mut budget = options.sample_bytes - enough.1;
         for packed in self.spread.iter().rev() {
             let Some(left) = budget.checked_sub(packed.len()) else { break };
             budget = left;

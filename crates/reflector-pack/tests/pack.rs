@@ -96,6 +96,49 @@ fn dictionaries_take_a_bounded_part_however_often_everything_changes() {
 }
 
 #[test]
+fn a_batch_has_a_dictionary_of_its_own_where_it_is_unlike_the_one_before() {
+    let packer = Packer::new(Options::default());
+    let batch = |application: u32| (0..512).map(|i| object(application, i)).collect::<Vec<_>>();
+    let (first, like, unlike) =
+        (packer.pack_batch(&batch(1)), packer.pack_batch(&batch(1)), packer.pack_batch(&batch(2)));
+    let dictionary = |packed: &[Packed]| Arc::clone(packed[0].dictionary().unwrap());
+    assert!(Arc::ptr_eq(&dictionary(&first), &dictionary(&like)), "nothing would be saved");
+    assert!(!Arc::ptr_eq(&dictionary(&like), &dictionary(&unlike)), "another application");
+    let size = |packed: &[Packed]| packed.iter().map(Packed::packed_len).sum::<usize>();
+    assert!(size(&unlike) + dictionary(&unlike).memory() < batch(2).iter().map(Vec::len).sum::<usize>() / 4);
+    for (packed, application) in [(first, 1), (like, 1), (unlike, 2)] {
+        for (packed, original) in packed.iter().zip(batch(application)) {
+            assert_eq!(packed.unpack().unwrap(), original);
+        }
+    }
+}
+
+#[test]
+fn a_batch_that_cannot_pay_for_a_dictionary_is_kept_as_it_is() {
+    let packer = Packer::new(Options::default());
+    let packed = packer
+        .pack_batch(&(0..100).map(|i| format!("{{\"name\":\"{i}\"}}").into_bytes()).collect::<Vec<_>>());
+    assert!(packed.iter().all(|packed| packed.dictionary().is_none()));
+    assert!(!packer.has_learned() && packer.pack_batch::<&[u8]>(&[]).is_empty());
+}
+
+#[test]
+fn a_rollout_in_the_order_of_the_list_learns_once() {
+    let packer = Packer::new(Options::default());
+    let applications = 0..40_u32;
+    for application in applications.clone() {
+        let _ = packer.pack_batch(&(0..512).map(|i| object(application, i)).collect::<Vec<_>>());
+    }
+    let before = packer.times_learned();
+    let of_all: usize = applications
+        .flat_map(|application| (0..512).map(move |i| object(application, i)))
+        .map(|object| packer.pack(&object).packed_len())
+        .sum();
+    assert!(packer.times_learned() <= before + 1, "{} times after {before}", packer.times_learned());
+    assert!(of_all < 40 * 512 * object(1, 1).len() / 4, "{of_all}");
+}
+
+#[test]
 fn several_threads_pack_at_once() {
     let packer = learned((0..300).map(|i| object(i % 3, i)));
     std::thread::scope(|scope| {

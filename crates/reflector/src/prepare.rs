@@ -17,7 +17,8 @@ use std::{
     thread::available_parallelism,
 };
 
-use futures::{StreamExt, TryStreamExt, stream, stream::BoxStream};
+use bytes::BytesMut;
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream, stream::BoxStream};
 use metrics::Counter;
 use reflector_pack::{Options as PackOptions, Packer};
 use serde::de::DeserializeOwned;
@@ -145,10 +146,9 @@ impl<K: Send + 'static> Preparation<K> {
     fn prepared<P: Part<K>>(self: &Arc<Self>, parts: Parts<P>, many: bool) -> Parts<P> {
         match &self.keep {
             Keep::Wire if self.transforms.is_empty() => parts,
-            Keep::Packed(packer) if many && !packer.has_learned() => {
-                // What is learned from is what will be packed, and a transform runs once for each object.
-                let transformed = self.each(parts, Self::transform);
-                self.each(self.learn_from(transformed), Self::keep)
+            Keep::Packed(_) if many => {
+                // What is packed together has been transformed before.
+                self.pack_batches(self.each(parts, Self::transform))
             }
             _ => self.each(parts, |this, object| this.keep(this.transform(object))),
         }
@@ -166,76 +166,57 @@ impl<K: Send + 'static> Preparation<K> {
         parts.map(work).buffered(width()).boxed()
     }
 
-    /// Holds the first objects back until there are enough to learn from, and then gives them out with the others.
-    fn learn_from<P: Part<K>>(self: &Arc<Self>, parts: Parts<P>) -> Parts<P> {
-        let state =
-            Holding { parts, held: Vec::new(), objects: 0, bytes: 0, ready: VecDeque::new(), learned: false };
-        let this = Arc::clone(self);
-        stream::try_unfold(state, move |mut state| {
-            let this = Arc::clone(&this);
-            async move {
-                loop {
-                    if let Some(part) = state.ready.pop_front() {
-                        return Ok(Some((part, state)));
-                    }
-                    let Some(part) = state.parts.try_next().await? else { return Ok(None) };
-                    if state.learned {
-                        return Ok(Some((part, state)));
-                    }
-                    for object in part.objects() {
-                        state.objects += 1;
-                        state.bytes += object.memory();
-                        this.seen.fetch_add(object.memory(), Ordering::Relaxed);
-                    }
-                    let end = part.is_end();
-                    state.held.push(part);
-                    if !end && !this.is_enough(state.objects, state.bytes) {
-                        // Nothing yet; but that something has come is a sign of life.
-                        return Ok(Some((P::empty(), state)));
-                    }
-                    state.learned = true;
-                    let held = mem::take(&mut state.held);
-                    let learns = state.objects >= SAMPLES_MIN && this.is_worth_it();
-                    state.ready = if learns { this.learn(held).await.into() } else { held.into() };
-                }
-            }
-        })
-        .boxed()
+    /// Packs what comes until the state is complete in batches, and one by one from then on. While one batch is packed,
+    /// the next one is read.
+    fn pack_batches<P: Part<K>>(self: &Arc<Self>, parts: Parts<P>) -> Parts<P> {
+        let state = Gathering {
+            preparation: Arc::clone(self),
+            parts,
+            over: None,
+            batch: Batch::new(),
+            buffer: BytesMut::new(),
+            spare: BytesMut::new(),
+            packing: None,
+            packed: VecDeque::new(),
+            complete: false,
+        };
+        stream::unfold(state, async |mut state| Some((state.next().await?, state))).boxed()
     }
 
-    fn is_enough(&self, objects: usize, bytes: usize) -> bool {
-        match &self.keep {
-            Keep::Packed(packer) => {
-                objects >= packer.options().samples && self.is_worth_it()
-                    || bytes >= packer.options().sample_bytes
+    /// Packs a batch, if the collection is worth it.
+    async fn batch<P: Part<K>>(self: Arc<Self>, batch: Batch<P>) -> Vec<P> {
+        let Batch { mut parts, objects, bytes, changes } = batch;
+        let seen = self.seen.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        if changes {
+            for part in &mut parts {
+                *part = Arc::clone(&self).part(mem::replace(part, P::empty()), Self::keep).await;
             }
-            Keep::Wire | Keep::Decoded(_) => true,
+            return parts;
         }
-    }
-
-    fn is_worth_it(&self) -> bool {
-        self.seen.load(Ordering::Relaxed) >= WORTH_PACKING
-    }
-
-    /// Learns from these objects; gives everything back as it was.
-    fn learn<P: Part<K>>(self: &Arc<Self>, parts: Vec<P>) -> impl Future<Output = Vec<P>> + use<K, P> {
-        let this = Arc::clone(self);
-        elsewhere(move || {
-            if let Keep::Packed(packer) = &this.keep {
-                let objects = parts.iter().flat_map(Part::objects);
-                packer.learn(&objects.filter_map(|object| object.bytes().ok()).collect::<Vec<_>>());
+        let prepare = move || {
+            let objects_mut = parts.iter_mut().flat_map(P::objects_mut);
+            match &self.keep {
+                Keep::Packed(packer) if objects >= SAMPLES_MIN && seen >= WORTH_PACKING => {
+                    Object::pack_batch(objects_mut, packer);
+                }
+                Keep::Packed(packer) if packer.has_learned() => {
+                    objects_mut.for_each(|object| *object = object.clone().packed(packer));
+                }
+                _ => objects_mut.for_each(Object::copy_body),
             }
             parts
-        })
+        };
+        if bytes < FEW { prepare() } else { elsewhere(prepare).await }
     }
 
     async fn part<P: Part<K>>(self: Arc<Self>, mut part: P, work: Work<K>) -> P {
         let bytes: usize = part.objects().map(Object::memory).sum();
+        let learns = matches!(&self.keep, Keep::Packed(packer) if packer.is_worn());
         let prepare = move || {
             part.objects_mut().for_each(|object| *object = work(&self, object.clone()));
             part
         };
-        if bytes < FEW { prepare() } else { elsewhere(prepare).await }
+        if bytes < FEW && !learns { prepare() } else { elsewhere(prepare).await }
     }
 
     fn transform(&self, object: Object<K>) -> Object<K> {
@@ -256,15 +237,122 @@ type Work<K> = fn(&Preparation<K>, Object<K>) -> Object<K>;
 
 type Parts<P> = BoxStream<'static, Result<P, Failure>>;
 
-/// What has been held back.
-struct Holding<P> {
-    parts: Parts<P>,
-    held: Vec<P>,
+/// What is packed together.
+struct Batch<P> {
+    parts: Vec<P>,
     objects: usize,
     bytes: usize,
+    /// These are changes: they come from everywhere, and have no more in common than the whole collection.
+    changes: bool,
+}
+
+impl<P> Batch<P> {
+    fn new() -> Self {
+        Self { parts: Vec::new(), objects: 0, bytes: 0, changes: false }
+    }
+}
+
+/// What comes, as batches.
+struct Gathering<K, P> {
+    preparation: Arc<Preparation<K>>,
+    parts: Parts<P>,
+    /// How `parts` ended.
+    over: Option<Result<(), Failure>>,
+    /// What has come, and is packed next.
+    batch: Batch<P>,
+    /// Where the bodies of that are. They live for a moment, and much that is allocated meanwhile lives long: one by one
+    /// they would leave holes between that, in which the next ones do not fit.
+    buffer: BytesMut,
+    /// Where those of the batch before are, which is used again as soon as that is packed. Large pieces of memory are
+    /// best kept: an allocator that gets them back often stops giving them back to the system.
+    spare: BytesMut,
+    packing: Option<BoxFuture<'static, Vec<P>>>,
     /// What is given out next.
-    ready: VecDeque<P>,
-    learned: bool,
+    packed: VecDeque<P>,
+    /// The state is complete: what comes now are changes.
+    complete: bool,
+}
+
+impl<K: Send + 'static, P: Part<K>> Gathering<K, P> {
+    async fn next(&mut self) -> Option<Result<P, Failure>> {
+        loop {
+            if let Some(part) = self.packed.pop_front() {
+                return Some(Ok(part));
+            }
+            let due = self.is_due();
+            match &mut self.packing {
+                Some(packing) if due || self.over.is_some() => {
+                    self.packed = packing.await.into();
+                    self.packing = None;
+                }
+                Some(packing) => tokio::select! {
+                    biased;
+                    packed = packing => {
+                        self.packed = packed.into();
+                        self.packing = None;
+                    }
+                    part = self.parts.next() => return Some(Ok(self.take(part))),
+                },
+                None if due || self.over.is_some() && !self.batch.parts.is_empty() => {
+                    let batch = mem::replace(&mut self.batch, Batch::new());
+                    mem::swap(&mut self.buffer, &mut self.spare);
+                    if self.complete {
+                        (self.buffer, self.spare) = (BytesMut::new(), BytesMut::new());
+                    }
+                    self.packing = Some(Arc::clone(&self.preparation).batch(batch).boxed());
+                }
+                None => match self.over.replace(Ok(())) {
+                    Some(Ok(())) => return None,
+                    // Nothing has overtaken what came before it.
+                    Some(Err(failure)) => return Some(Err(failure)),
+                    None => {
+                        self.over = None;
+                        let part = self.parts.next().await;
+                        return Some(Ok(self.take(part)));
+                    }
+                },
+            }
+        }
+    }
+
+    /// Whether there is enough for a batch, or nothing to wait for.
+    fn is_due(&self) -> bool {
+        let Keep::Packed(packer) = &self.preparation.keep else { return true };
+        let options = packer.options();
+        !self.batch.parts.is_empty() && self.complete
+            || self.batch.objects >= options.batch
+            || self.batch.bytes >= options.batch_bytes
+    }
+
+    /// Takes what came. Gives out nothing, which says that something has come: a sign of life.
+    fn take(&mut self, part: Option<Result<P, Failure>>) -> P {
+        match part {
+            Some(Ok(mut part)) => {
+                self.batch.changes = self.complete;
+                self.complete = self.complete || part.is_end();
+                for object in part.objects_mut() {
+                    if !self.batch.changes {
+                        self.hold(object);
+                    }
+                    self.batch.objects += 1;
+                    self.batch.bytes += object.memory();
+                }
+                self.batch.parts.push(part);
+            }
+            Some(Err(failure)) => self.over = Some(Err(failure)),
+            None => self.over = Some(Ok(())),
+        }
+        P::empty()
+    }
+
+    fn hold(&mut self, object: &mut Object<K>) {
+        if self.batch.objects == 0
+            && let Keep::Packed(packer) = &self.preparation.keep
+        {
+            self.buffer.reserve(packer.options().batch_bytes);
+        }
+        object.move_body(&mut self.buffer);
+    }
 }
 
 /// What comes of a list or a watch at once.

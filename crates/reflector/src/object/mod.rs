@@ -20,7 +20,7 @@ use std::{
     },
 };
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use serde::de::DeserializeOwned;
 
 use self::body::{Body, Reason};
@@ -113,6 +113,40 @@ impl<K> Object<K> {
         let Body::Wire(bytes) = &self.inner.body else { return self };
         let body = Body::Packed(packer.pack(bytes));
         Self::with_body(self.inner.meta.clone(), self.inner.encoding, body, false)
+    }
+
+    /// Packs the bodies of objects that came together; those without bytes to pack stay what they are.
+    pub(crate) fn pack_batch<'a>(objects: impl Iterator<Item = &'a mut Self>, packer: &reflector_pack::Packer)
+    where
+        K: 'a,
+    {
+        let (mut plain, mut bodies) = (Vec::new(), Vec::new());
+        for object in objects {
+            if let Body::Wire(bytes) = &object.inner.body {
+                bodies.push(bytes.clone());
+                plain.push(object);
+            }
+        }
+        let packed = packer.pack_batch(&bodies);
+        for (object, packed) in plain.into_iter().zip(packed) {
+            let Inner { meta, encoding, .. } = &*object.inner;
+            *object = Self::with_body(meta.clone(), *encoding, Body::Packed(packed), false);
+        }
+    }
+
+    /// Moves the bytes of a body into a buffer that many share, if nobody else has this handle.
+    pub(crate) fn move_body(&mut self, buffer: &mut BytesMut) {
+        if let Some(Inner { body: Body::Wire(bytes), .. }) = Arc::get_mut(&mut self.inner) {
+            buffer.extend_from_slice(bytes);
+            *bytes = buffer.split().freeze();
+        }
+    }
+
+    /// Gives a body memory of its own again, after [`move_body`](Self::move_body).
+    pub(crate) fn copy_body(&mut self) {
+        if let Some(Inner { body: Body::Wire(bytes), .. }) = Arc::get_mut(&mut self.inner) {
+            *bytes = Bytes::copy_from_slice(bytes);
+        }
     }
 
     /// The same object with nothing but its decoded value; itself, where there are no bytes or they do not fit.

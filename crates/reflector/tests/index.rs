@@ -332,3 +332,49 @@ proptest! {
         }
     }
 }
+
+/// A first list is indexed on several threads: everything is where it belongs, and what fails is known.
+#[test]
+fn a_first_list_of_many_objects_is_indexed_whole() {
+    const OBJECTS: usize = 3_000;
+    let threads = std::sync::Arc::new(std::sync::Mutex::new(std::collections::HashSet::new()));
+    let (cache, mut writer) = Cache::<serde_json::Value>::new();
+    let seen = std::sync::Arc::clone(&threads);
+    let by_shard = cache.index_by(IndexBy::try_object(move |object: &serde_json::Value| {
+        seen.lock().unwrap().insert(std::thread::current().id());
+        let shard = object["spec"]["shard"].as_u64().ok_or("no shard")?;
+        Ok::<_, &str>([shard])
+    }));
+    // Hashing its values panics for one object: this index is removed, and the other one is not harmed.
+    #[derive(Clone, PartialEq, Eq)]
+    struct Bomb(bool);
+    impl std::hash::Hash for Bomb {
+        fn hash<H: std::hash::Hasher>(&self, _: &mut H) {
+            assert!(!self.0, "it goes off");
+        }
+    }
+    let bombs = cache.index_by(IndexBy::handle(|object| Ok([Bomb(object.name() == "o2000")])));
+    let objects = (0..OBJECTS).map(|i| {
+        let spec = if i % 1000 == 7 { String::new() } else { format!(r#""shard":{}"#, i % 10) };
+        let json = format!(
+            r#"{{"metadata":{{"name":"o{i:04}","uid":"u{i}","resourceVersion":"5"}},"spec":{{{spec}}}}}"#
+        );
+        Change::Upsert(Object::from_json(json).unwrap())
+    });
+    writer.begin_replace(History::Same);
+    writer.stage(objects.collect()).unwrap();
+    writer.commit_replace(None).unwrap();
+    let snapshot = cache.snapshot();
+    let names: Vec<_> = snapshot.by(&by_shard, &3).unwrap().map(|object| object.name().to_owned()).collect();
+    assert_eq!(names, (0..300).map(|i| format!("o{:04}", i * 10 + 3)).collect::<Vec<_>>());
+    assert_eq!(snapshot.by(&by_shard, &7).unwrap().count(), 297);
+    assert_eq!(snapshot.unindexed(&by_shard).unwrap().count(), 3);
+    assert!(snapshot.by(&bombs, &Bomb(false)).is_err(), "nobody knows what is in it");
+    if std::thread::available_parallelism().unwrap().get() > 1 {
+        assert!(threads.lock().unwrap().len() > 1, "one thread did it all");
+    }
+    // What was put in comes out again.
+    writer.begin_replace(History::Same);
+    writer.commit_replace(None).unwrap();
+    assert_eq!(cache.snapshot().by(&by_shard, &3).unwrap().count(), 0);
+}

@@ -20,7 +20,7 @@ use super::{
     Cache, Change, Delta, Replaced, Store, StoreError,
     aftermath::{Aftermath, Litter},
     graves::Graves,
-    index::{Decoded, Maintained},
+    index::{self, Decoded, Maintained},
     root::{Root, Scope, ScopeState, Shared},
     staging::{Entry, KeyRef, Objects, pairs},
     step::Step,
@@ -65,12 +65,22 @@ impl<K> Content<K> {
     /// what is in it any more.
     fn index(&mut self, step: &Step<K>) {
         let decoded = Decoded::default();
+        self.keep_indexes(|index| catch_unwind(AssertUnwindSafe(|| index.follow(step, &decoded))).is_ok());
+    }
+
+    /// The same with everything that has come of a first list.
+    fn index_all(&mut self, objects: &[Object<K>]) {
+        let broken = index::fill(&mut self.indexes, objects);
+        self.keep_indexes(|index| !broken.contains(&index.id()));
+    }
+
+    fn keep_indexes(&mut self, mut keep: impl FnMut(&mut dyn Maintained<K>) -> bool) {
         self.indexes.retain_mut(|index| {
-            let followed = catch_unwind(AssertUnwindSafe(|| index.follow(step, &decoded)));
-            if followed.is_err() {
+            let keep = keep(&mut **index);
+            if !keep {
                 tracing::error!("an index is removed, since its values panicked");
             }
-            followed.is_ok()
+            keep
         });
     }
 
@@ -389,12 +399,11 @@ fn fill<K>(content: &mut Content<K>, scope: &Scope, staged: &Objects<K>) {
     if *scope == Scope::All {
         content.objects = staged.clone();
     }
-    for Entry(object) in staged {
-        if *scope != Scope::All {
-            content.objects.insert(Entry(object.clone()));
-        }
-        content.index(&Step::Added(object.clone()));
+    let objects: Vec<_> = staged.iter().map(|Entry(object)| object.clone()).collect();
+    if *scope != Scope::All {
+        content.objects.extend(staged.iter().cloned());
     }
+    content.index_all(&objects);
 }
 
 /// Makes `staged` the content of a scope, and tells what that changed: deletions first (CT-7).

@@ -5,6 +5,7 @@
 //! at its version. An object whose function fails, or that does not decode, is in no value's group and is listed by
 //! [`Snapshot::unindexed`](super::Snapshot::unindexed): client-go panics there, with the lock held (ST-8).
 
+mod fill;
 mod group;
 mod typed;
 
@@ -27,6 +28,8 @@ use crate::{
     selector::{Found, field},
 };
 
+pub(super) use fill::fill;
+use fill::{AnyValues, Find};
 pub(super) use typed::{Postings, Typed};
 
 /// Why a function has no values for an object.
@@ -206,8 +209,12 @@ impl<K, V> fmt::Debug for IndexBy<K, V> {
 pub struct UnknownIndex;
 
 /// An index that is kept up to date, whatever its type of values.
-pub(super) trait Maintained<K>: Send {
+pub(super) trait Maintained<K>: Send + Sync {
     fn id(&self) -> IndexId;
+    /// Finds values without putting them in, as often as threads want to.
+    fn finder(&self) -> Box<dyn Find<K> + '_>;
+    /// Puts in new objects with what a [`finder`](Self::finder) found. `None` if that is of another index.
+    fn put_all(&mut self, objects: &[Object<K>], found: AnyValues) -> Option<()>;
     /// Follows one step; `decoded` is the new object of it.
     fn follow(&mut self, step: &Step<K>, decoded: &Decoded<K>);
     /// The index as it is now, for readers.

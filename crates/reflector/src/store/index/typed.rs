@@ -19,6 +19,7 @@ use super::{
         step::Step,
     },
     Decoded, Index, IndexBy, IndexFailure, IndexId, Maintained,
+    fill::{AnyValues, Find},
     group::Group,
 };
 use crate::Object;
@@ -140,6 +141,25 @@ impl<V> Values<V> {
     }
 }
 
+/// The values of one object, each once.
+type Found<V> = Result<Vec<V>, IndexFailure>;
+
+/// Finds the values of objects.
+struct Finder<'a, K, V> {
+    index: &'a Typed<K, V>,
+    found: Vec<Found<V>>,
+}
+
+impl<K: 'static, V: Hash + Eq + Clone + Send + Sync + 'static> Find<K> for Finder<'_, K, V> {
+    fn look(&mut self, object: &Object<K>, decoded: &Decoded<K>) {
+        self.found.push(self.index.values_of(object, decoded));
+    }
+
+    fn finish(self: Box<Self>) -> AnyValues {
+        Box::new(self.found)
+    }
+}
+
 /// An index that is kept up to date.
 pub(in super::super) struct Typed<K, V> {
     id: IndexId,
@@ -174,7 +194,7 @@ impl<K: 'static, V: Hash + Eq + Clone + Send + Sync + 'static> Typed<K, V> {
     }
 
     /// The values of an object, each once.
-    fn values_of(&self, object: &Object<K>, decoded: &Decoded<K>) -> Result<Vec<V>, IndexFailure> {
+    fn values_of(&self, object: &Object<K>, decoded: &Decoded<K>) -> Found<V> {
         let mut values = self.postings.values_of(object, decoded)?;
         if values.len() > 1 {
             let mut seen = std::collections::HashSet::with_capacity(values.len());
@@ -184,8 +204,13 @@ impl<K: 'static, V: Hash + Eq + Clone + Send + Sync + 'static> Typed<K, V> {
     }
 
     fn put_in(&mut self, object: &Object<K>, decoded: &Decoded<K>) {
+        let values = self.values_of(object, decoded);
+        self.put(object, values);
+    }
+
+    fn put(&mut self, object: &Object<K>, values: Found<V>) {
         self.published = None;
-        let values = match self.values_of(object, decoded) {
+        let values = match values {
             Ok(values) => values,
             Err(error) => {
                 metrics::counter!("reflector_index_failures_total", "type" => std::any::type_name::<K>())
@@ -244,6 +269,16 @@ impl<K: 'static, V: Hash + Eq + Clone + Send + Sync + 'static> Typed<K, V> {
 impl<K: 'static, V: Hash + Eq + Clone + Send + Sync + 'static> Maintained<K> for Typed<K, V> {
     fn id(&self) -> IndexId {
         self.id
+    }
+
+    fn finder(&self) -> Box<dyn Find<K> + '_> {
+        Box::new(Finder { index: self, found: Vec::new() })
+    }
+
+    fn put_all(&mut self, objects: &[Object<K>], found: AnyValues) -> Option<()> {
+        let found: Box<Vec<Found<V>>> = found.downcast().ok()?;
+        objects.iter().zip(*found).for_each(|(object, values)| self.put(object, values));
+        Some(())
     }
 
     fn follow(&mut self, step: &Step<K>, decoded: &Decoded<K>) {

@@ -3,6 +3,17 @@
 
 mod support;
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use http::{Request, Response};
+use kube::{
+    Client,
+    client::Body,
+    core::{ApiResource, DynamicObject, GroupVersionKind},
+};
 use reflector::{Encoding, Format, KubeListWatch, Reflector, protocol::InitialRead};
 use reflector_apiserver::{
     Verb,
@@ -83,4 +94,47 @@ async fn compressed_protobuf_is_read() {
     cluster.update("cm-0", "new");
     cluster.converge(&maps).await;
     assert_eq!(encodings(&maps), ["ConfigMap"]);
+}
+
+/// Something between the server and the client breaks protobuf, which it does not know, and leaves JSON alone.
+#[tokio::test]
+async fn protobuf_that_cannot_be_read_is_asked_for_as_json_from_then_on() {
+    let cluster = Cluster::start(3).await;
+    let (inner, broken) = (cluster.client(), Arc::new(AtomicUsize::new(0)));
+    let counter = Arc::clone(&broken);
+    let proxy = tower::service_fn(move |request: Request<Body>| {
+        let (inner, counter) = (inner.clone(), Arc::clone(&counter));
+        let watch = request.uri().query().is_some_and(|query| query.contains("watch"));
+        async move {
+            let (mut parts, body) = inner.send(request).await?.into_parts();
+            let content_type = parts.headers.get("content-type").map(|value| value.as_bytes().to_vec());
+            let protobuf =
+                content_type.is_some_and(|t| t.starts_with(b"application/vnd.kubernetes.protobuf"));
+            if protobuf {
+                counter.fetch_add(1, Ordering::Relaxed);
+                parts.headers.remove("content-length");
+            }
+            // No field has the wire type 7. A watch begins with the length of its first frame.
+            let broken: &[u8] =
+                if watch { b"\0\0\0\x08\x0f\x0f\x0f\x0f\x0f\x0f\x0f\x0f" } else { b"k8s\0\x0f\x0f\x0f\x0f" };
+            let body = if protobuf { Body::from(broken.to_vec()) } else { body };
+            Ok::<_, kube::Error>(Response::from_parts(parts, body))
+        }
+    });
+    for streaming in [false, true] {
+        broken.store(0, Ordering::Relaxed);
+        let resource =
+            ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("", "v1", "ConfigMap"), "configmaps");
+        let client = Client::new(proxy.clone(), "ns");
+        let source = KubeListWatch::<DynamicObject>::dynamic(client, &resource, Some("ns"));
+        let maps = Reflector::builder(source).options(fast).streaming(streaming).start();
+        until(&maps, |status| status.synced).await;
+        cluster.update("cm-0", if streaming { "streamed" } else { "listed" });
+        cluster.converge(&maps).await;
+        assert_eq!(encodings(&maps), ["json"]);
+        assert_eq!(broken.load(Ordering::Relaxed), 1, "it is remembered");
+        let error = maps.status().last_error.unwrap().to_string();
+        assert!(error.contains("protobuf"), "{error}");
+        maps.stop().await;
+    }
 }

@@ -17,7 +17,7 @@ use reflector::{
     informer::Callbacks,
     protocol::History,
     store::{CacheWriter, WhenFull},
-    wire::{Limits, ListCutter, ListItem},
+    wire::{Limits, ListCutter, ListItem, WatchEvent},
 };
 use support::*;
 
@@ -236,4 +236,48 @@ fn g55_a_stuck_subscriber_takes_no_more_bytes_with_time() {
     // once more. An entry that stayed in each round would be twice the early peak in the end.
     let (early, late) = (peak_of(5_000), peak_of(20_000));
     assert!(late < early + early / 2, "{early} bytes at first, {late} later");
+}
+
+/// An object of some eight kilobytes, of which little is its own.
+fn packable(i: usize) -> Object<Json> {
+    let words: String = (0..400_u32).map(|n| format!("\"{:x}\",", n.wrapping_mul(2_654_435_761))).collect();
+    let json = format!(
+        r#"{{"metadata":{{"namespace":"ns","name":"o{i:05}","uid":"u{i}","resourceVersion":"5"}},"own":{},"words":[{words}0]}}"#,
+        i.wrapping_mul(0x9e37_79b9)
+    );
+    Object::from_json(json).unwrap()
+}
+
+/// Most of a collection goes, by watch events: what it took is given back, dictionaries and all.
+#[test]
+fn what_a_packed_collection_took_is_given_back_when_it_goes() {
+    const OBJECTS: usize = 4_000;
+    let _alone = alone();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        let (source, mut server) = scripted();
+        let letters = Reflector::builder(source).start();
+        let empty = HEAP.current_usage();
+        let objects: Vec<_> = (0..OBJECTS).map(packable).collect();
+        let plain: usize = objects.iter().map(Object::memory).sum();
+        let stream = server.sync(&objects, "6").await;
+        drop(objects);
+        letters.ready().await.unwrap();
+        let full = HEAP.current_usage().saturating_sub(empty);
+        assert!(full * 4 < plain, "{full} bytes for {plain}");
+
+        let gone = |i: usize| WatchEvent::Deleted(packable(i));
+        for some in (100..OBJECTS).collect::<Vec<_>>().chunks(100) {
+            stream.send(some.iter().map(|i| gone(*i)).collect());
+        }
+        let mut status = letters.handle().watch_status();
+        while letters.cache().len() > 100 {
+            status.changed().await.unwrap();
+        }
+        let left = HEAP.current_usage().saturating_sub(empty);
+        // What packs the next ones, and samples of what there was, stay: less than this, however much there was.
+        let memory = letters.cache().memory().total();
+        assert!(left * 2 < full && left < 400_000 + memory, "{left} bytes of {full}; objects take {memory}");
+        letters.stop().await;
+    });
 }

@@ -8,12 +8,15 @@ use std::{
 use super::{Cycle, Deadline, Machine, Next, State, is_zero};
 use crate::{
     ResourceVersion,
-    protocol::{Class, Failure, InitialRead, Order, Streaming, SyncMethod, SyncReason, Time, Verb},
+    protocol::{
+        Class, Failure, InitialRead, Order, Streaming, SyncMethod, SyncReason, Time, Verb,
+        fingerprint::Fingerprint,
+    },
     source::{ListOptions, VersionMatch},
 };
 
 /// A list under way.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Listing {
     pub(super) reason: SyncReason,
     /// The next page, or the one that was asked for.
@@ -37,6 +40,17 @@ impl Listing {
         let mut hasher = DefaultHasher::new();
         token.hash(&mut hasher);
         self.tokens.len() < PAGES_MAX && self.tokens.insert(hasher.finish())
+    }
+}
+
+impl Listing {
+    pub(super) fn fingerprint(&self, print: &mut Fingerprint<'_>) {
+        let ListOptions { version, version_match, limit, continue_token, .. } = &self.options;
+        print.value((version, version_match.map(VersionMatch::as_str), limit, continue_token));
+        print.value((&self.version, self.failures.min(PAGE_FAILURES_MAX)));
+        print.age(Some(self.heard), Time::MAX);
+        // A set has no order, and the sum of its hashes has none either.
+        print.value(self.tokens.iter().fold(0, |sum: u64, token| sum.wrapping_add(*token)));
     }
 }
 

@@ -1,5 +1,6 @@
 //! The machine: its state, its contract, and what is common to all states.
 
+mod fingerprint;
 mod initial;
 mod list;
 mod recover;
@@ -52,7 +53,7 @@ use crate::ResourceVersion;
 /// assert_eq!(options.send_initial_events, Some(true));
 /// assert_eq!(machine.poll_timeout().unwrap().0, Duration::from_secs(10));
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Machine {
     options: Options,
     random: Random,
@@ -101,7 +102,7 @@ pub enum EventKind {
 }
 
 /// What the machine waits for. The name reaches the logs, so that an idle loop can be explained.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Deadline {
     /// The next event of a streaming list.
@@ -124,7 +125,7 @@ pub enum Deadline {
     Verify,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum State {
     Created,
     Listing(Listing),
@@ -135,7 +136,7 @@ enum State {
 }
 
 /// What follows a wait.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Next {
     /// Read the collection from scratch.
     Sync(SyncReason),
@@ -146,7 +147,7 @@ enum Next {
 }
 
 /// What has been tried since the last complete read of the collection; each remedy is good once.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 struct Cycle {
     /// The version was given up at once.
     version_dropped: bool,
@@ -159,7 +160,7 @@ struct Cycle {
 }
 
 /// A 404, and what came of it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Absence {
     since: Time,
     deleted: bool,

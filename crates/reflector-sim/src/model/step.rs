@@ -9,7 +9,7 @@ use super::{
     fault::{Fault, too_large},
     scope::{Scope, Streaming},
     server::{Content, KEYS, Object},
-    world::{Action, Feed, ListAsk, Main, Second, Stream, Token, WatchAsk, World, told},
+    world::{Action, Feed, ListAsk, Main, Second, Stream, Token, WatchAsk, World, number, told},
 };
 
 /// Which of the states that a request allows is the answer.
@@ -48,7 +48,13 @@ impl World {
             }
             Action::Restore(version) => {
                 self.restores -= 1;
+                let held = self.machine.version().and_then(number);
+                let is_of_today = self.past.epoch == Some(self.server.epoch);
                 self.server.restore(version);
+                if is_of_today && held.is_some_and(|held| held <= version) {
+                    // What the copy has is what both histories have in common.
+                    self.past.epoch = Some(self.server.epoch);
+                }
                 self.cut_stream("etcd was restored");
             }
             Action::Remove => {
@@ -174,8 +180,9 @@ impl World {
             )
         });
         self.machine.handle_progress(self.now);
-        self.stage(&page)?;
-        self.machine.handle_page(self.now, version(at), token.map(Token::text));
+        if self.stage(&page)? {
+            self.machine.handle_page(self.now, version(at), token.map(Token::text));
+        }
         Ok(())
     }
 
@@ -188,8 +195,8 @@ impl World {
         (page, token)
     }
 
-    /// As the driver does, it is staged as it comes.
-    fn stage(&mut self, page: &[(usize, Object)]) -> Result<(), String> {
+    /// As the driver does, it is staged as it comes; `false` if the store refuses it, and so ends the list.
+    fn stage(&mut self, page: &[(usize, Object)]) -> Result<bool, String> {
         for (key, object) in page {
             if !self.copy.stage(*key, *object, false) {
                 return Err("an object came, and no staging area is open".to_owned());
@@ -197,8 +204,9 @@ impl World {
         }
         if !page.is_empty() && std::mem::take(&mut self.refuses) {
             self.machine.handle_store_failed(self.now, Fault::StoreRefuses.message());
+            return Ok(false);
         }
-        Ok(())
+        Ok(true)
     }
 
     fn answer_watch(&mut self, ask: WatchAsk, freshness: Freshness, streaming: Streaming) {
@@ -346,8 +354,11 @@ impl World {
                     let (at, from) = ask.token.map_or((self.server.revision(), 0), |t| (t.version, t.key));
                     let (page, _) = self.page(at, from, Some(1));
                     self.machine.handle_progress(self.now);
-                    self.stage(&page)?;
-                    self.fail_main(fault);
+                    if self.stage(&page)?
+                        && let Some(failure) = fault.failure()
+                    {
+                        self.machine.handle_list_failed(self.now, failure);
+                    }
                 }
             }
             Fault::End | Fault::EndLater => {
@@ -373,12 +384,6 @@ impl World {
             }
         }
         Ok(())
-    }
-
-    fn fail_main(&mut self, fault: Fault) {
-        if let Some(failure) = fault.failure() {
-            self.machine.handle_list_failed(self.now, failure);
-        }
     }
 
     /// Adds a line to the story, if one is told.

@@ -442,14 +442,21 @@ impl Machine {
 
     pub(super) fn second_is_silent(&mut self, now: Time) {
         let State::Watching(watch) = &mut self.state else { return };
-        let second = std::mem::replace(&mut watch.second, Second::None);
-        match second {
-            Second::Check { because: Because::Regression, .. } => self.orders.push_back(Order::CloseSecond),
+        let heard = watch.heard;
+        let (verb, alive) = match std::mem::replace(&mut watch.second, Second::None) {
+            Second::None => return,
+            Second::Check { because: Because::Regression, .. } => (Verb::List, true),
             // Bytes came, if no event: it is there.
-            Second::Check { since, .. } | Second::Reopen { since, .. } if watch.heard > since => {
-                self.orders.push_back(Order::CloseSecond);
-            }
-            _ => self.watch_is_dead(now, "neither the watch nor a second request was answered"),
+            Second::Check { since, .. } => (Verb::List, heard > since),
+            Second::Reopen { since, .. } => (Verb::Watch, heard > since),
+        };
+        if alive {
+            self.orders.push_back(Order::CloseSecond);
+            let limit = self.options.idle_limit;
+            let failure = Failure::deadline(format!("no answer beside an open watch for {limit:?}"));
+            self.fail_at_once(now, verb, failure, Class::Silent);
+        } else {
+            self.watch_is_dead(now, "neither the watch nor a second request was answered");
         }
     }
 

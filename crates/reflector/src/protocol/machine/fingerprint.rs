@@ -9,8 +9,8 @@ impl Machine {
     /// Tells a hasher everything that decides what the machine will do, and nothing else: two machines with equal
     /// options, equal fingerprints and equal seeds answer equal facts with equal requests. For model checkers.
     ///
-    /// Not in it: what is only told (counts, reports, reasons), and the state of the jitter. Orders have to be taken
-    /// before.
+    /// Not in it: what is only told (counts, reports, reasons), and the state of the jitter. Orders have to be carried out
+    /// before, so what a commit would go back to if it failed is not in it either.
     #[doc(hidden)]
     pub fn fingerprint(&self, now: Time, into: &mut dyn Hasher) {
         let mut print = Fingerprint { now, into };
@@ -44,7 +44,7 @@ impl Machine {
             State::Stopped => print.value(5),
         }
         print.value((&self.version, self.synced, self.version_unavailable, self.cache_off));
-        print.value((self.fallback_unproven, self.refresh_due, self.synced_before, self.blocked.is_some()));
+        print.value((self.fallback_unproven, self.refresh_due, self.blocked.is_some()));
         print.value(&self.cycle);
         match &self.streaming {
             Streaming::FellBack { until, .. } => print.ahead(Some(*until)),

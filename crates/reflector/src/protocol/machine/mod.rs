@@ -83,8 +83,8 @@ pub struct Machine {
     last_proof: Option<Time>,
     /// When it was last asked whether a silent server is there, and not behind the copy.
     checked: Option<Time>,
-    /// Whether the store held the whole collection before the last commit was ordered.
-    synced_before: bool,
+    /// What was known of the copy before the last commit was ordered.
+    before_commit: Option<Known>,
     next_resync: Option<Time>,
     next_verify: Option<Time>,
     counts: Counts,
@@ -159,6 +159,15 @@ struct Cycle {
     streams_failed: u32,
 }
 
+/// What is known of the copy. A commit changes it, and one that fails has changed nothing.
+#[derive(Clone, Debug)]
+struct Known {
+    synced: bool,
+    version: Option<ResourceVersion>,
+    version_unavailable: bool,
+    last_proof: Option<Time>,
+}
+
 /// A 404, and what came of it.
 #[derive(Clone, Debug)]
 struct Absence {
@@ -194,7 +203,7 @@ impl Machine {
             last_contact: None,
             last_proof: None,
             checked: None,
-            synced_before: false,
+            before_commit: None,
             next_resync: None,
             next_verify: None,
             counts: Counts::default(),
@@ -308,10 +317,11 @@ impl Machine {
 
     /// The store could not commit: what it holds is what it held before.
     pub fn handle_commit_failed(&mut self, now: Time, error: impl Into<String>) {
-        self.synced = self.synced_before;
-        if !self.synced {
-            self.last_proof = None;
-            self.version = None;
+        if let Some(Known { synced, version, version_unavailable, last_proof }) = self.before_commit.take() {
+            self.synced = synced;
+            self.version = version;
+            self.version_unavailable = version_unavailable;
+            self.last_proof = last_proof;
         }
         self.handle_store_failed(now, error);
     }
@@ -391,10 +401,7 @@ impl Machine {
 
     /// The store has the whole collection, as of `version`.
     fn commit(&mut self, now: Time, version: Option<ResourceVersion>) {
-        let version = version.filter(|v| !is_zero(v));
-        self.orders.push_back(Order::CommitReplace { version: version.clone() });
-        self.version = version;
-        self.synced_before = self.synced;
+        self.order_commit(version.filter(|v| !is_zero(v)));
         if !self.synced {
             self.next_resync = self.options.resync_every.map(|every| now + every);
         }
@@ -407,6 +414,16 @@ impl Machine {
         self.next_verify = self.options.relist_every.map(|every| now + every);
         self.succeed(now);
         self.proof(now);
+    }
+
+    fn order_commit(&mut self, version: Option<ResourceVersion>) {
+        self.orders.push_back(Order::CommitReplace { version: version.clone() });
+        self.before_commit = Some(Known {
+            synced: self.synced,
+            version: std::mem::replace(&mut self.version, version),
+            version_unavailable: self.version_unavailable,
+            last_proof: self.last_proof,
+        });
     }
 
     /// The copy is current as of now.

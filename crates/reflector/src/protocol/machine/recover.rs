@@ -123,8 +123,7 @@ impl Machine {
         {
             absence.deleted = true;
             self.begin_replace(SyncReason::Absent, SyncMethod::List);
-            self.orders.push_back(Order::CommitReplace { version: None });
-            self.version = None;
+            self.order_commit(None);
         } else {
             self.orders.push_back(Order::AbandonReplace);
         }

@@ -105,6 +105,18 @@ fn absent_for_long() {
     }
 }
 
+/// The store could not be emptied: it holds what it held, and the copy was complete before.
+#[test]
+fn a_deletion_of_what_is_absent_that_fails() {
+    let mut rig = Rig::synced(Options { delete_absent_after: Some(secs(1.0)), ..lists() }, "10");
+    rig.error("404").take();
+    let (at, _) = rig.machine.poll_timeout().unwrap();
+    rig.at(at).list_fails("404");
+    rig.expect("begin absent list; list limit=500; begin absent list; commit -; report list absent");
+    rig.machine.handle_commit_failed(rig.now, "disk full");
+    assert_eq!((rig.version().as_str(), rig.status().synced), ("10", true));
+}
+
 /// I70: lists at an interval, and the watch is tried again half an hour later.
 #[test]
 fn polling() {

@@ -1,8 +1,8 @@
 //! A.3: LIST, its versions and pages.
 
-use super::rig::{Rig, lists, secs};
+use super::rig::{Rig, lists, rv, secs};
 use crate::{
-    protocol::{Class, Deadline, InitialRead, Options},
+    protocol::{Class, Deadline, History, InitialRead, Options},
     source::Selection,
 };
 
@@ -271,4 +271,21 @@ fn a_first_commit_that_fails() {
     assert!(!status.synced && status.version.is_none() && status.last_proof.is_none());
     rig.expect("close; close second; abandon; abandon; report watch malformed");
     rig.expect_wait(0.8, 1.6).expect("begin store list; list limit=500");
+}
+
+/// A commit that failed has changed nothing, also not what is known of the copy: its version, how old it is, and that
+/// the history is in doubt. With the new version the next read would take equal versions for equal objects. Found by
+/// model checking.
+#[test]
+fn a_later_commit_that_fails() {
+    let mut rig = Rig::synced(lists(), "10");
+    let proof = rig.status().last_proof;
+    rig.advance(90.0).expect("check limit=1").checked(Ok(rv("7")));
+    rig.expect("close; close second; report watch rewound; begin rewound list; list limit=500");
+    rig.page("7", "").expect("commit 7; watch rv=7");
+    rig.machine.handle_commit_failed(rig.now, "disk full");
+    assert_eq!((rig.version().as_str(), rig.status().last_proof), ("10", proof));
+    rig.take();
+    rig.expect_wait(1.6, 3.2).expect("begin store list; list limit=500");
+    assert_eq!(rig.history, Some(History::Unknown));
 }

@@ -9,7 +9,8 @@ use super::{
     world::{ListAsk, Main, Past, Second, Token, WatchAsk, World, number},
 };
 
-/// So many requests without time passing are a hot loop. The longest honest chain of remedies is shorter.
+/// So many requests without time passing, next pages not counted, are a hot loop. The longest honest chain of remedies
+/// is shorter.
 pub(super) const BURST_MAX: u8 = 8;
 
 impl World {
@@ -24,7 +25,13 @@ impl World {
         while let Some(order) = self.machine.poll_order() {
             match order {
                 Order::List(options) => {
-                    self.ask("list")?;
+                    // The next page is progress.
+                    let first = options.continue_token.is_none();
+                    if first {
+                        self.ask("list")?
+                    } else {
+                        self.need_idle("page")?
+                    }
                     let ask = ListAsk {
                         version: options.version.as_ref().and_then(number),
                         limit: options.limit,
@@ -89,10 +96,13 @@ impl World {
         Ok(())
     }
 
+    fn need_idle(&self, what: &str) -> Result<(), String> {
+        let idle = self.main == Main::None;
+        if idle { Ok(()) } else { Err(format!("a {what}, although a main request is open")) }
+    }
+
     fn ask(&mut self, what: &str) -> Result<(), String> {
-        if self.main != Main::None {
-            return Err(format!("a {what}, although a main request is open"));
-        }
+        self.need_idle(what)?;
         self.count_request()
     }
 
@@ -151,7 +161,7 @@ impl World {
     ) -> Result<(), String> {
         let other_epoch = self.past.epoch.is_some_and(|epoch| epoch != self.server.epoch);
         // The server gave out the versions of another history, and the machine took them for its own.
-        self.past.mixed = other_epoch && same_history;
+        self.past.mixed = same_history && (other_epoch || self.past.mixed);
         if self.past.mixed && !scope.catch_up {
             return Err(format!(
                 "version {version} of a restored server is taken for the history of the copy"

@@ -98,7 +98,7 @@ impl Scope {
                 ..Self::quiet("restored, verified")
             }
             .verifying(),
-            Self { writes: 2, faults: Some(1), removals: 1, ..Self::quiet("removed") },
+            Self { writes: 1, faults: Some(1), removals: 1, ..Self::quiet("removed") },
             Self { writes: 1, faults: Some(1), removals: 1, ..Self::quiet("removed, deleting") }
                 .deleting_absent(),
             Self { writes: 1, faults: Some(1), ..Self::quiet("any version first") }.any_version(),

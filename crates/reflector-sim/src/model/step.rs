@@ -12,6 +12,10 @@ use super::{
     world::{Action, Feed, ListAsk, Main, Second, Stream, Token, WatchAsk, World, number, told},
 };
 
+/// A seed from which the first two draws of any wait come out as the shortest one, so that times are few and states meet
+/// again.
+const SHORTEST: u64 = 7_410_035;
+
 /// Which of the states that a request allows is the answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Freshness {
@@ -33,7 +37,7 @@ impl World {
     }
 
     pub(super) fn take_step(&mut self, before: &Self, scope: &Scope, action: Action) -> Result<(), String> {
-        self.machine.reseed(0);
+        self.machine.reseed(SHORTEST);
         self.reports.clear();
         self.act(scope, action)?;
         self.settle(scope)?;

@@ -49,6 +49,8 @@ pub struct Server {
     pub epoch: u8,
     /// The resource is not there (a CRD that was deleted).
     pub absent: bool,
+    /// What was before this version is forgotten: no watch can start there, and no list go on.
+    pub compacted: u64,
     stamps: u8,
 }
 
@@ -56,7 +58,7 @@ impl Server {
     /// With the objects a and b.
     #[must_use]
     pub fn new() -> Self {
-        let mut server = Self { log: Vec::new(), epoch: 0, absent: false, stamps: 0 };
+        let mut server = Self { log: Vec::new(), epoch: 0, absent: false, compacted: 0, stamps: 0 };
         server.write(Write::Put(0));
         server.write(Write::Put(1));
         server
@@ -114,9 +116,17 @@ impl Server {
         self.log.push(Entry { key, kind, object: Object { uid, version, stamp } });
     }
 
+    /// Forgets what was before the version after this one, if there is one.
+    pub fn compact(&mut self, version: u64) {
+        if version < self.revision() {
+            self.compacted = self.compacted.max(version + 1);
+        }
+    }
+
     /// Goes back to an earlier version, as an etcd that is restored from a backup: later versions are given out again.
     pub fn restore(&mut self, version: u64) {
         self.log.truncate(usize::try_from(version).unwrap_or(usize::MAX));
+        self.compacted = self.compacted.min(version);
         self.epoch += 1;
     }
 

@@ -156,8 +156,8 @@ impl World {
             return Ok(());
         }
         let (at, from) = match ask.token {
-            Some(token) if token.epoch != self.server.epoch => {
-                let failure = Failure::refused(410, "Expired", "the token is of another history", [], None);
+            Some(token) if token.epoch != self.server.epoch || token.version < self.server.compacted => {
+                let failure = Failure::refused(410, "Expired", "the token is too old", [], None);
                 self.machine.handle_list_failed(self.now, failure);
                 return Ok(());
             }
@@ -228,18 +228,24 @@ impl World {
                 let failure = Failure::refused(422, "Invalid", text, [], None);
                 return self.machine.handle_watch_failed(self.now, failure);
             }
-            (true, Streaming::Ignored) | (false, _) => self.plain_stream(ask.version),
+            (true, Streaming::Ignored) | (false, _) => match self.plain_stream(ask.version) {
+                Ok(stream) => stream,
+                Err(failure) => return self.machine.handle_watch_failed(self.now, failure),
+            },
         };
         self.main = Main::Stream(stream);
         self.machine.handle_watch_opened(self.now);
     }
 
-    fn plain_stream(&self, version: Option<u64>) -> Stream {
-        match version {
+    fn plain_stream(&self, version: Option<u64>) -> Result<Stream, Failure> {
+        Ok(match version {
+            Some(version) if version > 0 && version < self.server.compacted => {
+                return Err(Failure::refused(410, "Expired", "too old resource version", [], None));
+            }
             // A version ahead of the server is accepted, and nothing comes until it is passed.
             Some(version) if version > 0 => Stream { sent: version, feed: Feed::Live },
             _ => self.state_stream(self.server.revision(), false),
-        }
+        })
     }
 
     fn state_stream(&self, at: u64, bookmark: bool) -> Stream {
@@ -310,11 +316,14 @@ impl World {
                 self.machine.handle_checked(self.now, answer);
             }
             Second::Reopen(_) if self.server.absent => self.machine.handle_reopen_failed(self.now, gone()),
-            Second::Reopen(from) => {
-                self.take_main();
-                self.main = Main::Stream(self.plain_stream(Some(from)));
-                self.machine.handle_reopened(self.now);
-            }
+            Second::Reopen(from) => match self.plain_stream(Some(from)) {
+                Ok(stream) => {
+                    self.take_main();
+                    self.main = Main::Stream(stream);
+                    self.machine.handle_reopened(self.now);
+                }
+                Err(failure) => self.machine.handle_reopen_failed(self.now, failure),
+            },
         }
     }
 
@@ -325,6 +334,9 @@ impl World {
             return;
         };
         self.second_hung = false;
+        if let (Second::Reopen(from), Fault::Expired) = (self.second, fault) {
+            self.server.compact(from);
+        }
         match std::mem::replace(&mut self.second, Second::None) {
             Second::None => {}
             Second::Check => self.machine.handle_checked(self.now, Err(failure)),
@@ -375,8 +387,11 @@ impl World {
                 self.machine.handle_stream_ended(self.now);
             }
             _ => {
-                let main = self.take_main();
-                match (main, fault.failure()) {
+                if fault == Fault::Expired {
+                    // It is true: what was asked for is gone for good.
+                    self.server.compact(self.asked_for());
+                }
+                match (self.take_main(), fault.failure()) {
                     (Main::List(_), Some(failure)) => self.machine.handle_list_failed(self.now, failure),
                     (Main::Watch(_), Some(failure)) => self.machine.handle_watch_failed(self.now, failure),
                     (Main::Stream(_), Some(failure)) if fault.breaks_stream() => {
@@ -388,6 +403,17 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// The version from which the main request goes on.
+    fn asked_for(&self) -> u64 {
+        match &self.main {
+            Main::List(ask) => ask.token.map(|token| token.version),
+            Main::Watch(ask) => ask.version.filter(|_| !ask.streaming),
+            Main::Stream(stream) => Some(stream.sent),
+            Main::None => None,
+        }
+        .unwrap_or(0)
     }
 
     /// Adds a line to the story, if one is told.

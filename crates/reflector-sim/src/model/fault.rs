@@ -1,8 +1,10 @@
 //! What can go wrong, and where.
 
-use std::{fmt, time::Duration};
+use std::fmt;
 
 use reflector::protocol::Failure;
+
+use super::scope::TICK;
 
 /// One thing that goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -11,7 +13,7 @@ pub enum Fault {
     Expired,
     /// 504: the version is ahead of the server.
     TooLarge,
-    /// 429 with `Retry-After: 1`.
+    /// 429 with `Retry-After`.
     Throttled,
     /// 503.
     Unavailable,
@@ -37,7 +39,7 @@ pub enum Fault {
     Hang,
     /// The stream ends cleanly, at once.
     End,
-    /// The stream ends cleanly, after two seconds.
+    /// The stream ends cleanly, after a while.
     EndLater,
     /// The bookmark that ends the initial events does not come.
     BookmarkLost,
@@ -105,7 +107,7 @@ impl Fault {
             Self::Malformed | Self::CutPage => return Some(Failure::malformed(self.message())),
             _ => return None,
         };
-        let retry_after = (self == Self::Throttled).then_some(Duration::from_secs(1));
+        let retry_after = (self == Self::Throttled).then_some(TICK);
         Some(Failure::refused(code, reason, self.message(), [], retry_after))
     }
 
@@ -141,7 +143,7 @@ impl fmt::Display for Fault {
         f.write_str(match self {
             Self::Expired => "says 410",
             Self::TooLarge => "says that the version is ahead of it",
-            Self::Throttled => "says 429, retry after 1 s",
+            Self::Throttled => "says 429, with Retry-After",
             Self::Unavailable => "says 503",
             Self::Internal => "says 500",
             Self::BadGateway => "says 502",
@@ -154,7 +156,7 @@ impl fmt::Display for Fault {
             Self::Malformed => "sends what cannot be read",
             Self::Hang => "falls silent",
             Self::End => "ends the stream cleanly at once",
-            Self::EndLater => "ends the stream cleanly after 2 s",
+            Self::EndLater => "ends the stream cleanly after a while",
             Self::BookmarkLost => "loses the bookmark that ends the initial events",
             Self::Ignored => "ignores sendInitialEvents and opens a plain watch",
             Self::TokenIgnored => "ignores the continue token and sends the first page",

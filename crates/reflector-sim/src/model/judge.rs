@@ -129,7 +129,9 @@ impl World {
         }
         let unanswered = before.main_hung && matches!(before.main, Main::List(_) | Main::Watch(_));
         let deadline = before.machine.poll_timeout().map(|(_, deadline)| deadline);
-        let gave_up = (unanswered && !self.main_hung) || deadline == Some(Deadline::Second);
+        // A verification that is due takes the place of whatever is under way.
+        let gave_up = deadline == Some(Deadline::Second)
+            || (unanswered && !self.main_hung && deadline != Some(Deadline::Verify));
         if action == Action::Pass && gave_up && self.reports.is_empty() {
             return Err("a request was given up in silence".to_owned());
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reflector::protocol::{InitialRead, Options};
+use reflector::protocol::{BackoffOptions, InitialRead, Options};
 
 use super::fault::Fault;
 
@@ -41,24 +41,32 @@ pub struct Scope {
     pub removals: u8,
 }
 
+/// What all waits are multiples of; near enough to the real ones to keep their order.
+pub(super) const TICK: Duration = Duration::from_secs(45);
+
+/// Never, within a walk.
 const FAR: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 impl Scope {
-    /// Nothing happens at all: the scopes below add to this.
+    /// Nothing happens at all: the scopes below add to this. All times are multiples of one, so that states meet again.
     fn quiet(name: &'static str) -> Self {
-        let mut options = Options {
-            // Two objects are two pages.
-            page_size: Some(1),
-            watch_timeout: (Duration::from_secs(300), Duration::from_secs(300)),
-            streaming_probe_after: FAR,
-            slow_retry: Duration::from_secs(4),
-            ..Options::default()
-        };
-        options.backoff.first = Duration::from_secs(1);
-        options.backoff.cap = Duration::from_secs(2);
+        let backoff = BackoffOptions { first: TICK, cap: TICK, reset_after: TICK * 3 };
         Self {
             name,
-            options,
+            options: Options {
+                // Two objects are two pages.
+                page_size: Some(1),
+                initial_deadline: TICK,
+                streaming_probe_after: FAR,
+                watch_timeout: (TICK * 5, TICK * 5),
+                deadline_margin: TICK,
+                idle_limit: TICK * 2,
+                backoff,
+                slow_retry: TICK,
+                internal_error_budget: TICK,
+                poll_interval: TICK,
+                ..Options::default()
+            },
             streaming: Streaming::Works,
             writes: 0,
             faults: Some(0),
@@ -77,6 +85,14 @@ impl Scope {
             Self { writes: 1, faults: Some(1), ..Self::quiet("pages").without_streaming() },
             Self { writes: 1, faults: Some(0), restores: 1, ..Self::quiet("restored") },
             Self { writes: 1, removals: 1, ..Self::quiet("removed") },
+            Self { faults: Some(1), streaming: Streaming::Ignored, ..Self::quiet("ignored") }
+                .probing_at_once(),
+            Self {
+                writes: 1,
+                faults: Some(2),
+                kinds: vec![Fault::Expired, Fault::Older],
+                ..Self::quiet("older")
+            },
         ]
     }
 
@@ -107,6 +123,12 @@ impl Scope {
         ]
     }
 
+    /// What cannot be seen: after a restore the server gives out versions as high as the copy's, and nothing verifies.
+    #[must_use]
+    pub fn unseen() -> Self {
+        Self { writes: 2, restores: 1, catch_up: true, ..Self::quiet("restored, not verified") }
+    }
+
     fn without_streaming(mut self) -> Self {
         self.options.streaming = false;
         self
@@ -118,12 +140,12 @@ impl Scope {
     }
 
     fn verifying(mut self) -> Self {
-        self.options.relist_every = Some(Duration::from_secs(200));
+        self.options.relist_every = Some(TICK * 5);
         self
     }
 
     fn deleting_absent(mut self) -> Self {
-        self.options.delete_absent_after = Some(Duration::from_secs(5));
+        self.options.delete_absent_after = Some(TICK);
         self
     }
 

@@ -7,7 +7,7 @@ use reflector::protocol::{Disposition, EventKind, Failure};
 use super::{
     copy::version,
     fault::{Fault, too_large},
-    scope::{Scope, Streaming},
+    scope::{Scope, Streaming, TICK},
     server::{Content, KEYS, Object},
     world::{Action, Feed, ListAsk, Main, Second, Stream, Token, WatchAsk, World, number, told},
 };
@@ -380,7 +380,7 @@ impl World {
             Fault::End | Fault::EndLater => {
                 if fault == Fault::EndLater {
                     let deadline = self.machine.poll_timeout().map(|(at, _)| at);
-                    let later = self.now + Duration::from_secs(2);
+                    let later = self.now + TICK;
                     self.pass_until(deadline.map_or(later, |at| at.min(later)));
                 }
                 self.take_main();

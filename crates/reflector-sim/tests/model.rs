@@ -1,4 +1,5 @@
 //! The model checker: what it walks through in every test run, that it can fail, and that its copy is a fair one.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::Instant;
 

@@ -26,12 +26,8 @@ impl World {
             match order {
                 Order::List(options) => {
                     // The next page is progress.
-                    let first = options.continue_token.is_none();
-                    if first {
-                        self.ask("list")?
-                    } else {
-                        self.need_idle("page")?
-                    }
+                    let is_next = options.continue_token.is_some();
+                    (if is_next { self.need_idle("page") } else { self.ask("list") })?;
                     let ask = ListAsk {
                         version: options.version.as_ref().and_then(number),
                         limit: options.limit,

@@ -87,12 +87,7 @@ impl Scope {
             Self { writes: 1, removals: 1, ..Self::quiet("removed") },
             Self { faults: Some(1), streaming: Streaming::Ignored, ..Self::quiet("ignored") }
                 .probing_at_once(),
-            Self {
-                writes: 1,
-                faults: Some(2),
-                kinds: vec![Fault::Expired, Fault::Older],
-                ..Self::quiet("older")
-            },
+            Self { faults: Some(2), kinds: vec![Fault::Expired, Fault::Older], ..Self::quiet("older") },
         ]
     }
 
@@ -105,7 +100,7 @@ impl Scope {
             Self { writes: 1, faults: Some(2), streaming: Streaming::Refused, ..Self::quiet("refused") }
                 .probing_at_once(),
             Self { writes: 1, faults: Some(2), streaming: Streaming::Ignored, ..Self::quiet("ignored") },
-            Self { writes: 3, faults: Some(1), restores: 1, ..Self::quiet("restored") },
+            Self { writes: 2, faults: Some(1), restores: 1, ..Self::quiet("restored") },
             Self {
                 writes: 2,
                 faults: Some(1),

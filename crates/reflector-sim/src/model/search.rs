@@ -1,6 +1,9 @@
 //! The walk: breadth first through every state, and then back from where all is well.
 
-use std::collections::{HashMap, hash_map::Entry};
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+};
 
 use super::{
     scope::Scope,
@@ -88,7 +91,7 @@ pub fn explore(scope: &Scope, limits: Limits) -> Result<Report, Box<Story>> {
 impl Walk<'_> {
     fn walk(&mut self, limits: Limits) -> Result<(), Box<Story>> {
         let root = World::new(self.scope).map_err(|rule| tell(self.scope, &[], rule))?;
-        self.add(&root, NONE, Action::Pass);
+        self.add(&root, root.digest(), NONE, Action::Pass);
         let mut level = vec![(0, root)];
         let mut again = Vec::new();
         let mut seen_again = 0_usize;
@@ -114,7 +117,7 @@ impl Walk<'_> {
                             *to
                         }
                         None => {
-                            let to = self.add(&successor, id, action);
+                            let to = self.add(&successor, digest, id, action);
                             next_level.push((to, successor));
                             to
                         }
@@ -132,15 +135,13 @@ impl Walk<'_> {
     }
 
     /// Adds a state that was not known.
-    fn add(&mut self, world: &World, parent: u32, action: Action) -> u32 {
+    fn add(&mut self, world: &World, digest: u64, parent: u32, action: Action) -> u32 {
         let id = u32::try_from(self.nodes.len()).unwrap_or(NONE);
         let good = world.is_good();
         self.report.good += usize::from(good);
-        self.report.burst = self.report.burst.max(world.burst());
+        self.report.burst = self.report.burst.max(world.past.burst);
         self.nodes.push(Node { parent, action, next: NONE, good, future: 0 });
-        if let Entry::Vacant(entry) = self.index.entry(world.digest()) {
-            entry.insert(id);
-        }
+        self.index.insert(digest, id);
         id
     }
 
@@ -210,10 +211,7 @@ impl Walk<'_> {
             let Some(rest) = steps[at] else {
                 let mut path = self.path(u32::try_from(start).unwrap_or(NONE));
                 let faults = path.len();
-                path.extend(way.iter().map(|at| {
-                    let (from, to) = (*at, self.nodes[*at].next);
-                    self.good_action(from, to)
-                }));
+                path.extend(way.iter().map(|at| self.good_action(*at)));
                 let rule = format!(
                     "after step {faults} nothing goes wrong any more, and it never gets synced again"
                 );
@@ -229,7 +227,7 @@ impl Walk<'_> {
     }
 
     /// The good action of a state, found again by walking to it.
-    fn good_action(&self, from: usize, _to: u32) -> Action {
+    fn good_action(&self, from: usize) -> Action {
         let path = self.path(u32::try_from(from).unwrap_or(NONE));
         let world = World::new(self.scope)
             .and_then(|root| path.iter().try_fold(root, |world, action| world.step(self.scope, *action)));
@@ -238,7 +236,6 @@ impl Walk<'_> {
 }
 
 fn hash(futures: &[(Action, u64)]) -> u64 {
-    use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();
     futures.hash(&mut hasher);
     hasher.finish()

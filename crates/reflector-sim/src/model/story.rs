@@ -55,12 +55,6 @@ impl World {
             self.server.revision()
         )
     }
-
-    /// Requests since time last passed.
-    #[must_use]
-    pub(super) fn burst(&self) -> u8 {
-        self.past.burst
-    }
 }
 
 impl fmt::Display for Story {

@@ -273,8 +273,6 @@ impl Machine {
                 }
                 Deadline::Verify => {
                     self.close_all();
-                    // A cache that has stalled would answer from what it has, if it were asked for what we have.
-                    self.version_unavailable = true;
                     self.sync(now, SyncReason::Verify);
                 }
             }
@@ -376,6 +374,9 @@ impl Machine {
         if self.synced {
             self.counts.relists += 1;
         }
+        // Where a verification is due, whatever is read verifies: a cache that has stalled would answer from what it has,
+        // if it were asked for what we have.
+        self.version_unavailable |= self.next_verify.is_some_and(|at| at <= now);
         let fallback_over = match &self.streaming {
             Streaming::Disabled => false,
             Streaming::FellBack { until, .. } => now >= *until,
@@ -401,6 +402,8 @@ impl Machine {
 
     /// The store has the whole collection, as of `version`.
     fn commit(&mut self, now: Time, version: Option<ResourceVersion>) {
+        // What was read as not older than the copy verifies nothing.
+        let verified = self.floor().is_none();
         self.order_commit(version.filter(|v| !is_zero(v)));
         if !self.synced {
             self.next_resync = self.options.resync_every.map(|every| now + every);
@@ -411,7 +414,9 @@ impl Machine {
         self.absence = None;
         self.cycle = Cycle::default();
         self.counts.syncs += 1;
-        self.next_verify = self.options.relist_every.map(|every| now + every);
+        if verified {
+            self.next_verify = self.options.relist_every.map(|every| now + every);
+        }
         self.succeed(now);
         self.proof(now);
     }

@@ -11,7 +11,7 @@ use super::{
 
 /// So many requests without time passing, next pages not counted, are a hot loop. The longest honest chain of remedies
 /// is shorter.
-pub(super) const BURST_MAX: u8 = 8;
+pub(super) const BURST_MAX: u8 = 16;
 
 impl World {
     /// What a driver does after each fact: carries out the orders, and tells the time.
@@ -60,7 +60,7 @@ impl World {
                         return Err("a watch without a version, though the server gives one".to_owned());
                     } else if self.copy.staged.is_some() {
                         return Err("a watch while a replacement is under way".to_owned());
-                    } else if options.version.as_ref() != self.machine.version() {
+                    } else if options.version.as_ref() != self.machine.version() && !self.past.refused {
                         return Err("a watch from another version than the copy's".to_owned());
                     }
                     self.main = Main::Watch(WatchAsk { version, streaming });

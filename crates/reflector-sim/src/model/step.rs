@@ -141,9 +141,9 @@ impl World {
             }
             Some(floor) => Ok(match freshness {
                 Freshness::Newest => revision,
-                // Zero is any, and some server may not even know of what is there.
-                Freshness::Oldest => floor,
-                Freshness::TooOld => floor.saturating_sub(1),
+                // Zero is any version.
+                Freshness::Oldest => floor.max(1),
+                Freshness::TooOld => floor.saturating_sub(1).max(1),
             }),
             None => Ok(revision),
         }

@@ -22,6 +22,7 @@ impl World {
     }
 
     fn carry_out(&mut self, scope: &Scope) -> Result<(), String> {
+        let mut committed = true;
         while let Some(order) = self.machine.poll_order() {
             match order {
                 Order::List(options) => {
@@ -60,7 +61,7 @@ impl World {
                         return Err("a watch without a version, though the server gives one".to_owned());
                     } else if self.copy.staged.is_some() {
                         return Err("a watch while a replacement is under way".to_owned());
-                    } else if options.version.as_ref() != self.machine.version() && !self.past.refused {
+                    } else if options.version.as_ref() != self.machine.version() && committed {
                         return Err("a watch from another version than the copy's".to_owned());
                     }
                     self.main = Main::Watch(WatchAsk { version, streaming });
@@ -79,7 +80,9 @@ impl World {
                 Order::Close => (self.main, self.main_hung) = (Main::None, false),
                 Order::CloseSecond => (self.second, self.second_hung) = (Second::None, false),
                 Order::BeginReplace { history, .. } => self.copy.begin(history),
-                Order::CommitReplace { version } => self.commit(version.as_ref().and_then(number), scope)?,
+                Order::CommitReplace { version } => {
+                    committed = self.commit(version.as_ref().and_then(number), scope)?;
+                }
                 Order::AbandonReplace => self.copy.abandon(),
                 Order::Report(report) => {
                     self.tell(|| format!("→ report: {} (again in {:?})", report.failure, report.retry_in));
@@ -122,12 +125,12 @@ impl World {
         if open { Ok(()) } else { Err(format!("a {what}, and no staging area is open")) }
     }
 
-    fn commit(&mut self, version: Option<u64>, scope: &Scope) -> Result<(), String> {
+    /// `false` if the store refuses it. A watch that was ordered along with it is then closed at once.
+    fn commit(&mut self, version: Option<u64>, scope: &Scope) -> Result<bool, String> {
         if std::mem::take(&mut self.refuses) {
             self.copy.abandon();
-            self.past.refused = true;
             self.machine.handle_commit_failed(self.now, Fault::StoreRefuses.message());
-            return Ok(());
+            return Ok(false);
         }
         let history = self.copy.staged.as_ref().map(|(_, same)| *same);
         let before = self.copy.content;
@@ -135,8 +138,11 @@ impl World {
             return Err("a replacement is complete that was not begun".to_owned());
         }
         self.tell(|| "the copy is replaced".to_owned());
-        let Some(version) = version else { return self.judge_deletion(scope) };
-        self.judge_commit(version, history == Some(true), before, scope)
+        match version {
+            None => self.judge_deletion(scope)?,
+            Some(version) => self.judge_commit(version, history == Some(true), before, scope)?,
+        }
+        Ok(true)
     }
 
     /// A resource that stays absent may be taken to be gone, if the user wants that.

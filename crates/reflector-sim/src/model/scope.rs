@@ -37,6 +37,8 @@ pub struct Scope {
     /// Whether a restored server may give out versions as high as the copy's. Nobody can see that, and only a regular
     /// verification heals it.
     pub catch_up: bool,
+    /// Whether a server refuses a watch from a version that is ahead of it. Most accept it, and say nothing.
+    pub refuses_future: bool,
     /// How often the resource is deleted, and comes back.
     pub removals: u8,
 }
@@ -73,6 +75,7 @@ impl Scope {
             kinds: Fault::ALL.to_vec(),
             restores: 0,
             catch_up: false,
+            refuses_future: false,
             removals: 0,
         }
     }
@@ -83,7 +86,15 @@ impl Scope {
         vec![
             Self { writes: 1, faults: Some(1), ..Self::quiet("streaming") },
             Self { writes: 1, faults: Some(1), ..Self::quiet("pages").without_streaming() },
-            Self { writes: 1, faults: Some(0), restores: 1, ..Self::quiet("restored") },
+            Self {
+                writes: 1,
+                faults: Some(1),
+                kinds: vec![Fault::StoreRefuses, Fault::Hang],
+                restores: 1,
+                ..Self::quiet("restored")
+            },
+            Self { restores: 1, refuses_future: true, ..Self::quiet("restored, refusing") }
+                .without_streaming(),
             Self { writes: 1, removals: 1, ..Self::quiet("removed") },
             Self { faults: Some(1), streaming: Streaming::Ignored, ..Self::quiet("ignored") }
                 .probing_at_once(),
@@ -113,8 +124,30 @@ impl Scope {
             Self { writes: 1, faults: Some(1), removals: 1, ..Self::quiet("removed, deleting") }
                 .deleting_absent(),
             Self { writes: 1, faults: Some(1), ..Self::quiet("any version first") }.any_version(),
-            Self { faults: None, ..Self::quiet("storm") },
-            Self { faults: None, ..Self::quiet("storm of pages").without_streaming() },
+            Self {
+                faults: None,
+                kinds: vec![
+                    Fault::Expired,
+                    Fault::Unauthorized,
+                    Fault::Mistake,
+                    Fault::Reset,
+                    Fault::End,
+                    Fault::Hang,
+                ],
+                ..Self::quiet("storm")
+            },
+            Self {
+                faults: None,
+                kinds: vec![
+                    Fault::Expired,
+                    Fault::Unauthorized,
+                    Fault::TokenIgnored,
+                    Fault::CutPage,
+                    Fault::End,
+                ],
+                ..Self::quiet("storm of pages")
+            }
+            .without_streaming(),
         ]
     }
 

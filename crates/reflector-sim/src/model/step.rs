@@ -83,7 +83,7 @@ impl World {
                 let revision = version(self.server.revision());
                 self.machine.handle_bookmark(self.now, revision.as_ref(), false);
             }
-            Action::AnswerSecond => self.answer_second(),
+            Action::AnswerSecond => self.answer_second(scope),
             Action::Wake => self.main_hung = false,
             Action::WakeSecond => self.second_hung = false,
             Action::Pass => {
@@ -122,7 +122,7 @@ impl World {
         match self.take_main() {
             Main::List(ask) => self.answer_list(ask, freshness),
             Main::Watch(ask) => {
-                self.answer_watch(ask, freshness, scope.streaming);
+                self.answer_watch(ask, freshness, scope.streaming, scope);
                 Ok(())
             }
             main => {
@@ -213,7 +213,7 @@ impl World {
         Ok(true)
     }
 
-    fn answer_watch(&mut self, ask: WatchAsk, freshness: Freshness, streaming: Streaming) {
+    fn answer_watch(&mut self, ask: WatchAsk, freshness: Freshness, streaming: Streaming, scope: &Scope) {
         if self.server.absent {
             let failure = Failure::refused(404, "NotFound", "the resource is not there", [], None);
             return self.machine.handle_watch_failed(self.now, failure);
@@ -228,7 +228,7 @@ impl World {
                 let failure = Failure::refused(422, "Invalid", text, [], None);
                 return self.machine.handle_watch_failed(self.now, failure);
             }
-            (true, Streaming::Ignored) | (false, _) => match self.plain_stream(ask.version) {
+            (true, Streaming::Ignored) | (false, _) => match self.plain_stream(ask.version, scope) {
                 Ok(stream) => stream,
                 Err(failure) => return self.machine.handle_watch_failed(self.now, failure),
             },
@@ -237,10 +237,13 @@ impl World {
         self.machine.handle_watch_opened(self.now);
     }
 
-    fn plain_stream(&self, version: Option<u64>) -> Result<Stream, Failure> {
+    fn plain_stream(&self, version: Option<u64>, scope: &Scope) -> Result<Stream, Failure> {
         Ok(match version {
             Some(version) if version > 0 && version < self.server.compacted => {
                 return Err(Failure::refused(410, "Expired", "too old resource version", [], None));
+            }
+            Some(version) if version > self.server.revision() && scope.refuses_future => {
+                return Err(too_large("Too large resource version".to_owned()));
             }
             // A version ahead of the server is accepted, and nothing comes until it is passed.
             Some(version) if version > 0 => Stream { sent: version, feed: Feed::Live },
@@ -304,7 +307,7 @@ impl World {
         Ok(())
     }
 
-    fn answer_second(&mut self) {
+    fn answer_second(&mut self, scope: &Scope) {
         self.second_hung = false;
         let second = std::mem::replace(&mut self.second, Second::None);
         let gone = || Failure::refused(404, "NotFound", "the resource is not there", [], None);
@@ -316,7 +319,7 @@ impl World {
                 self.machine.handle_checked(self.now, answer);
             }
             Second::Reopen(_) if self.server.absent => self.machine.handle_reopen_failed(self.now, gone()),
-            Second::Reopen(from) => match self.plain_stream(Some(from)) {
+            Second::Reopen(from) => match self.plain_stream(Some(from), scope) {
                 Ok(stream) => {
                     self.take_main();
                     self.main = Main::Stream(stream);
@@ -357,7 +360,7 @@ impl World {
             }
             Fault::Ignored => {
                 if let Main::Watch(ask) = self.take_main() {
-                    self.answer_watch(ask, Freshness::Newest, Streaming::Ignored);
+                    self.answer_watch(ask, Freshness::Newest, Streaming::Ignored, scope);
                 }
             }
             Fault::TokenIgnored => {

@@ -142,7 +142,7 @@ pub(super) struct Past {
     pub(super) epoch: Option<u8>,
     /// The copy is of two histories, and the machine cannot know.
     pub(super) mixed: bool,
-    /// The store refused something since the copy was last made.
+    /// The store refused a change since the copy was last made.
     pub(super) refused: bool,
     /// Requests since time last passed.
     pub(super) burst: u8,

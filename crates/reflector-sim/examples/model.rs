@@ -11,15 +11,15 @@ fn main() -> ExitCode {
     let wanted: Vec<_> = arguments.iter().filter(|argument| !argument.starts_with("--")).collect();
     let scopes = if small { Scope::small() } else { Scope::large() };
     let limits = Limits { states: 20_000_000, compare_every: 50 };
-    println!("| scope | states | transitions | depth | good | recovery | burst | compared | seconds |");
-    println!("|---|---|---|---|---|---|---|---|---|");
+    println!("| scope | states | transitions | depth | good | recovery | in | burst | compared | seconds |");
+    println!("|---|---|---|---|---|---|---|---|---|---|");
     for scope in
         scopes.iter().filter(|scope| wanted.is_empty() || wanted.iter().any(|name| *name == scope.name))
     {
         let started = Instant::now();
         match explore(scope, limits) {
             Ok(report) => println!(
-                "| {} | {}{} | {} | {} | {} | {} | {} | {} | {:.1} |",
+                "| {} | {}{} | {} | {} | {} | {} | {:?} | {} | {} | {:.1} |",
                 scope.name,
                 report.states,
                 if report.complete { "" } else { " (not all)" },
@@ -27,6 +27,7 @@ fn main() -> ExitCode {
                 report.depth,
                 report.good,
                 report.recovery,
+                report.recovery_time,
                 report.burst,
                 report.compared,
                 started.elapsed().as_secs_f64()

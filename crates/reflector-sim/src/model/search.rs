@@ -1,8 +1,9 @@
 //! The walk: breadth first through every state, and then back from where all is well.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     hash::{DefaultHasher, Hash, Hasher},
+    time::Duration,
 };
 
 use super::{
@@ -24,6 +25,8 @@ pub struct Report {
     pub good: usize,
     /// The most steps from a state to a good one, if nothing goes wrong any more.
     pub recovery: usize,
+    /// The longest time that this takes.
+    pub recovery_time: Duration,
     /// The most requests without time passing.
     pub burst: u8,
     /// States that were come to in two ways, and whose futures were compared.
@@ -54,10 +57,15 @@ struct Node {
     action: Action,
     /// The next state if nothing goes wrong any more.
     next: u32,
+    /// How long that takes.
+    wait: Duration,
     good: bool,
     /// What all its steps lead to.
     future: u64,
 }
+
+/// Whatever went wrong: if a good server takes longer than this to be reflected, it is never.
+const RECOVERY_MAX: Duration = Duration::from_secs(3600);
 
 /// The node that has none, and the one that is not known.
 const NONE: u32 = u32::MAX;
@@ -106,6 +114,7 @@ impl Walk<'_> {
                 let good = world.good_action(self.scope);
                 for (action, successor) in self.successors(id, &world)? {
                     let digest = successor.digest();
+                    let wait = successor.now.saturating_sub(world.now);
                     futures.push((action, digest));
                     self.report.transitions += 1;
                     let to = match self.index.get(&digest) {
@@ -123,7 +132,8 @@ impl Walk<'_> {
                         }
                     };
                     if action == good {
-                        self.node(id).next = to;
+                        let node = self.node(id);
+                        (node.next, node.wait) = (to, wait);
                     }
                 }
                 self.node(id).future = hash(&futures);
@@ -140,7 +150,7 @@ impl Walk<'_> {
         let good = world.is_good();
         self.report.good += usize::from(good);
         self.report.burst = self.report.burst.max(world.past.burst);
-        self.nodes.push(Node { parent, action, next: NONE, good, future: 0 });
+        self.nodes.push(Node { parent, action, next: NONE, wait: Duration::ZERO, good, future: 0 });
         self.index.insert(digest, id);
         id
     }
@@ -196,9 +206,9 @@ impl Walk<'_> {
         if !self.report.complete {
             return Ok(());
         }
-        // The number of steps to a good state, where it is known.
-        let mut steps: Vec<Option<usize>> =
-            self.nodes.iter().map(|node| if node.good { Some(0) } else { None }).collect();
+        // The number of steps to a good state, and the time that they take, where it is known.
+        let mut steps: Vec<Option<(usize, Duration)>> =
+            self.nodes.iter().map(|node| node.good.then_some((0, Duration::ZERO))).collect();
         let mut on_way = vec![false; self.nodes.len()];
         for start in 0..self.nodes.len() {
             let mut way = Vec::new();
@@ -208,30 +218,42 @@ impl Walk<'_> {
                 way.push(at);
                 at = self.nodes[at].next as usize;
             }
-            let Some(rest) = steps[at] else {
-                let mut path = self.path(u32::try_from(start).unwrap_or(NONE));
-                let faults = path.len();
-                path.extend(way.iter().map(|at| self.good_action(*at)));
-                let rule = format!(
-                    "after step {faults} nothing goes wrong any more, and it never gets synced again"
-                );
-                return Err(tell(self.scope, &path, rule));
-            };
-            for (back, at) in way.iter().rev().enumerate() {
-                steps[*at] = Some(rest + back + 1);
-                on_way[*at] = false;
+            let Some((mut rest, mut time)) = steps[at] else { return Err(self.never(start)) };
+            for at in way.into_iter().rev() {
+                (rest, time) = (rest + 1, time + self.nodes[at].wait);
+                steps[at] = Some((rest, time));
+                on_way[at] = false;
             }
         }
-        self.report.recovery = steps.into_iter().flatten().max().unwrap_or(0);
+        if let Some(slow) = steps.iter().position(|known| known.is_some_and(|(_, time)| time > RECOVERY_MAX))
+        {
+            return Err(self.never(slow));
+        }
+        let known = || steps.iter().flatten();
+        self.report.recovery = known().map(|(steps, _)| *steps).max().unwrap_or(0);
+        self.report.recovery_time = known().map(|(_, time)| *time).max().unwrap_or_default();
         Ok(())
     }
 
-    /// The good action of a state, found again by walking to it.
-    fn good_action(&self, from: usize) -> Action {
-        let path = self.path(u32::try_from(from).unwrap_or(NONE));
-        let world = World::new(self.scope)
-            .and_then(|root| path.iter().try_fold(root, |world, action| world.step(self.scope, *action)));
-        world.map_or(Action::Pass, |world| world.good_action(self.scope))
+    /// The story of a state from which good steps lead nowhere, or not in time.
+    fn never(&self, start: usize) -> Box<Story> {
+        let mut path = self.path(u32::try_from(start).unwrap_or(NONE));
+        let rule =
+            format!("after step {} nothing goes wrong any more, and it never gets synced again", path.len());
+        let root = World::new(self.scope);
+        let mut world =
+            root.and_then(|root| path.iter().try_fold(root, |world, action| world.step(self.scope, *action)));
+        // Once around is enough.
+        let mut seen = HashSet::new();
+        while let Ok(at) = world
+            && !at.is_good()
+            && seen.insert(at.digest())
+        {
+            let action = at.good_action(self.scope);
+            path.push(action);
+            world = at.step(self.scope, action);
+        }
+        tell(self.scope, &path, rule)
     }
 }
 

@@ -243,10 +243,11 @@ impl Walk<'_> {
         let root = World::new(self.scope);
         let mut world =
             root.and_then(|root| path.iter().try_fold(root, |world, action| world.step(self.scope, *action)));
-        // Once around is enough.
+        // Once around is enough, and a few steps of what only grows.
         let mut seen = HashSet::new();
         while let Ok(at) = world
             && !at.is_good()
+            && seen.len() < 40
             && seen.insert(at.digest())
         {
             let action = at.good_action(self.scope);

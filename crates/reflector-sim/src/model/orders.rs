@@ -11,7 +11,7 @@ use super::{
 
 /// So many requests without time passing, next pages not counted, are a hot loop. The longest honest chain of remedies
 /// is shorter.
-pub(super) const BURST_MAX: u8 = 16;
+pub(super) const BURST_MAX: u8 = 12;
 
 impl World {
     /// What a driver does after each fact: carries out the orders, and tells the time.
@@ -26,15 +26,16 @@ impl World {
         while let Some(order) = self.machine.poll_order() {
             match order {
                 Order::List(options) => {
-                    // The next page is progress.
-                    let is_next = options.continue_token.is_some();
-                    (if is_next { self.need_idle("page") } else { self.ask("list") })?;
                     let ask = ListAsk {
                         version: options.version.as_ref().and_then(number),
                         limit: options.limit,
                         token: options.continue_token.as_deref().and_then(Token::parse),
                     };
                     self.tell(|| format!("→ list {}", show_list(&ask)));
+                    let page = ask.token.map_or(0, |token| token.key);
+                    // A page that is further on is progress.
+                    (if page > self.past.page { self.need_idle("page") } else { self.ask("list") })?;
+                    self.past.page = page;
                     let floor = ask.version.is_some_and(|version| version > 0);
                     if ask.token.is_some() && (ask.version.is_some() || options.version_match.is_some())
                         || ask.version.is_none() && options.version_match.is_some()
@@ -83,7 +84,10 @@ impl World {
                 Order::CommitReplace { version } => {
                     committed = self.commit(version.as_ref().and_then(number), scope)?;
                 }
-                Order::AbandonReplace => self.copy.abandon(),
+                Order::AbandonReplace => {
+                    self.past.page = 0;
+                    self.copy.abandon();
+                }
                 Order::Report(report) => {
                     self.tell(|| format!("→ report: {} (again in {:?})", report.failure, report.retry_in));
                     self.reports.push(report);
@@ -132,6 +136,7 @@ impl World {
             self.machine.handle_commit_failed(self.now, Fault::StoreRefuses.message());
             return Ok(false);
         }
+        self.past.page = 0;
         let history = self.copy.staged.as_ref().map(|(_, same)| *same);
         let before = self.copy.content;
         if !self.copy.commit() {

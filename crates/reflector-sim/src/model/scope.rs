@@ -99,6 +99,8 @@ impl Scope {
             Self { faults: Some(1), streaming: Streaming::Ignored, ..Self::quiet("ignored") }
                 .probing_at_once(),
             Self { faults: Some(2), kinds: vec![Fault::Expired, Fault::Older], ..Self::quiet("older") },
+            Self { faults: None, kinds: vec![Fault::TokenIgnored], ..Self::quiet("storm of tokens") }
+                .without_streaming(),
         ]
     }
 
@@ -120,20 +122,20 @@ impl Scope {
                 ..Self::quiet("restored, verified")
             }
             .verifying(),
+            Self {
+                writes: 1,
+                faults: Some(1),
+                restores: 1,
+                refuses_future: true,
+                ..Self::quiet("restored, refusing")
+            },
             Self { writes: 1, faults: Some(1), removals: 1, ..Self::quiet("removed") },
             Self { writes: 1, faults: Some(1), removals: 1, ..Self::quiet("removed, deleting") }
                 .deleting_absent(),
             Self { writes: 1, faults: Some(1), ..Self::quiet("any version first") }.any_version(),
             Self {
                 faults: None,
-                kinds: vec![
-                    Fault::Expired,
-                    Fault::Unauthorized,
-                    Fault::Mistake,
-                    Fault::Reset,
-                    Fault::End,
-                    Fault::Hang,
-                ],
+                kinds: vec![Fault::Expired, Fault::Unauthorized, Fault::Mistake, Fault::Reset, Fault::End],
                 ..Self::quiet("storm")
             },
             Self {

@@ -144,6 +144,8 @@ pub(super) struct Past {
     pub(super) mixed: bool,
     /// The store refused a change since the copy was last made.
     pub(super) refused: bool,
+    /// The key from which the last page was asked for.
+    pub(super) page: usize,
     /// Requests since time last passed.
     pub(super) burst: u8,
 }

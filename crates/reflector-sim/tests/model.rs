@@ -9,6 +9,7 @@ use reflector_sim::model::{Content, Copy, KEYS, Limits, Object, Scope, explore};
 /// Every state within the small scopes keeps the rules, and leads to a copy that is true.
 #[test]
 fn every_state_keeps_the_rules() {
+    let mut compared = 0;
     for scope in Scope::small() {
         let started = Instant::now();
         let report = match explore(&scope, Limits { compare_every: 200, ..Limits::default() }) {
@@ -16,8 +17,10 @@ fn every_state_keeps_the_rules() {
             Err(story) => panic!("{story}"),
         };
         println!("{}: {report:?} in {:?}", scope.name, started.elapsed());
-        assert!(report.complete && report.good > 0 && report.compared > 0);
+        assert!(report.complete && report.good > 0);
+        compared += report.compared;
     }
+    assert!(compared > 100, "{compared}");
 }
 
 /// What `docs/architecture.md` says that nobody can see, the walk finds: it is no walk that finds nothing. A restored

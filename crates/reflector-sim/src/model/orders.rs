@@ -9,9 +9,9 @@ use super::{
     world::{ListAsk, Main, Past, Second, Token, WatchAsk, World, number},
 };
 
-/// So many requests without time passing, next pages not counted, are a hot loop. The longest honest chain of remedies
-/// is shorter.
-pub(super) const BURST_MAX: u8 = 12;
+/// So many requests without time passing, next pages not counted, are a hot loop. The longest chain of remedies
+/// that the storms find is as long.
+pub(super) const BURST_MAX: u8 = 11;
 
 impl World {
     /// What a driver does after each fact: carries out the orders, and tells the time.

@@ -1,1 +1,3 @@
 //! Proof that a reflector stays true, from a seed that anyone can rerun.
+
+pub mod model;

@@ -28,6 +28,7 @@ use crate::{
     Object,
     protocol::Failure,
     source::{ListPart, ListStream, WatchStream},
+    store::Lookup,
     transform::Chain,
     wire::{ListItem, WatchEvent},
 };
@@ -104,6 +105,8 @@ pub(crate) struct Preparation<K> {
     transforms: Chain<K>,
     errors: Counter,
     keep: Keep<K>,
+    /// Finds what the store holds.
+    held: Option<Lookup<K>>,
     /// How many bytes have come, as long as there is nothing to pack with.
     seen: AtomicUsize,
 }
@@ -124,13 +127,18 @@ const WORTH_PACKING: usize = 2 << 20;
 const SAMPLES_MIN: usize = 32;
 
 impl<K: Send + 'static> Preparation<K> {
-    pub(crate) fn new(transforms: Chain<K>, form: &BodyForm<K>, errors: Counter) -> Arc<Self> {
+    pub(crate) fn new(
+        transforms: Chain<K>,
+        form: &BodyForm<K>,
+        errors: Counter,
+        held: Option<Lookup<K>>,
+    ) -> Arc<Self> {
         let keep = match &form.0 {
             Form::Wire => Keep::Wire,
             Form::Packed(options) => Keep::Packed(Packer::new(*options)),
             Form::Decoded(decoded) => Keep::Decoded(*decoded),
         };
-        Arc::new(Self { transforms, errors, keep, seen: AtomicUsize::new(0) })
+        Arc::new(Self { transforms, errors, keep, held, seen: AtomicUsize::new(0) })
     }
 
     /// A list, prepared.
@@ -185,7 +193,7 @@ impl<K: Send + 'static> Preparation<K> {
 
     /// Packs a batch, if the collection is worth it.
     async fn batch<P: Part<K>>(self: Arc<Self>, batch: Batch<P>) -> Vec<P> {
-        let Batch { mut parts, objects, bytes, changes } = batch;
+        let Batch { mut parts, bytes, changes, .. } = batch;
         let seen = self.seen.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         if changes {
             for part in &mut parts {
@@ -195,18 +203,31 @@ impl<K: Send + 'static> Preparation<K> {
         }
         let prepare = move || {
             let objects_mut = parts.iter_mut().flat_map(P::objects_mut);
+            let new: Vec<_> = objects_mut.filter_map(|object| self.unless_held(object)).collect();
             match &self.keep {
-                Keep::Packed(packer) if objects >= SAMPLES_MIN && seen >= WORTH_PACKING => {
-                    Object::pack_batch(objects_mut, packer);
+                Keep::Packed(packer) if new.len() >= SAMPLES_MIN && seen >= WORTH_PACKING => {
+                    Object::pack_batch(new.into_iter(), packer);
                 }
                 Keep::Packed(packer) if packer.has_learned() => {
-                    objects_mut.for_each(|object| *object = object.clone().packed(packer));
+                    new.into_iter().for_each(|object| *object = object.clone().packed(packer));
                 }
-                _ => objects_mut.for_each(Object::copy_body),
+                _ => new.into_iter().for_each(Object::copy_body),
             }
             parts
         };
         if bytes < FEW { prepare() } else { elsewhere(prepare).await }
+    }
+
+    /// An object, unless the store holds the same with the same body: then it becomes that one, and nothing is left to do.
+    fn unless_held<'a>(&self, object: &'a mut Object<K>) -> Option<&'a mut Object<K>> {
+        let held = self.held.as_ref().and_then(|held| held(object.key()));
+        match held.filter(|held| held.same_revision(object) && held.same_body(object)) {
+            Some(held) => {
+                *object = held;
+                None
+            }
+            None => Some(object),
+        }
     }
 
     async fn part<P: Part<K>>(self: Arc<Self>, mut part: P, work: Work<K>) -> P {
@@ -429,5 +450,51 @@ async fn elsewhere<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static)
         Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
         // The runtime ends, and this task with it.
         Err(_) => pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use crate::wire::ListMeta;
+
+    fn object(i: usize, version: usize) -> Object<()> {
+        let words: String = (0..400_u32).map(|n| format!("{:x} ", n.wrapping_mul(2_654_435_761))).collect();
+        let json = format!(
+            r#"{{"metadata":{{"name":"o{i:04}","uid":"u{i}","resourceVersion":"{version}"}},"words":"{words}","own":{i}}}"#
+        );
+        Object::from_json(json).unwrap()
+    }
+
+    async fn prepared(preparation: &Arc<Preparation<()>>, objects: Vec<Object<()>>) -> Vec<Object<()>> {
+        let parts: Vec<_> = objects
+            .chunks(50)
+            .map(|some| Ok(ListPart::Items(some.iter().cloned().map(ListItem::Object).collect())))
+            .chain([Ok(ListPart::End(ListMeta::default()))])
+            .collect();
+        let parts: Vec<_> = preparation.list(stream::iter(parts).boxed()).collect().await;
+        parts.iter().flat_map(|part| part.as_ref().unwrap().objects().cloned()).collect()
+    }
+
+    /// A relist brings what is held already: that is neither packed again, nor kept twice.
+    #[tokio::test]
+    async fn what_comes_as_it_is_held_is_not_packed_again() {
+        let errors = metrics::counter!("test");
+        let form = BodyForm::packed();
+        let first = Preparation::new(Chain::default(), &form, errors.clone(), None);
+        let held = prepared(&first, (0..1_200).map(|i| object(i, 5)).collect()).await;
+        let by_key: HashMap<_, _> =
+            held.iter().map(|object| (object.key().clone(), object.clone())).collect();
+        let lookup: Lookup<()> = Box::new(move |key| by_key.get(key).cloned());
+
+        let second = Preparation::new(Chain::default(), &form, errors, Some(lookup));
+        let again = prepared(&second, (0..1_200).map(|i| object(i, 5 + i / 1_100)).collect()).await;
+        assert_eq!(again.len(), held.len());
+        for (i, (again, held)) in again.iter().zip(&held).enumerate() {
+            assert_eq!(again.ptr_eq(held), i < 1_100, "{again:?}");
+            assert_eq!(again.json().unwrap(), object(i, 5 + i / 1_100).json().unwrap());
+        }
     }
 }

@@ -548,13 +548,15 @@ impl<K: Send + 'static, L: ListWatch<K>> Settings<K, L> {
         let (stop, stopped) = watch::channel(false);
         let started = Instant::now();
         let metrics = Metrics::new(&target);
+        let errors = metrics.transform_errors();
+        let preparation = Preparation::new(self.transforms, &self.body, errors, store.lookup());
         let driver = Driver {
             source: Arc::new(self.source),
             store,
             machine,
             on_error: self.on_error,
             resync_if: self.resync_if,
-            preparation: Preparation::new(self.transforms, &self.body, metrics.transform_errors()),
+            preparation,
             status,
             metrics,
             started,

@@ -23,7 +23,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use crate::{Object, ResourceVersion, protocol::History};
+use crate::{Object, ObjectKey, ResourceVersion, protocol::History};
 
 pub use cache::Cache;
 pub use fifo::{Compress, DeltaFifo, DeltaFifoOptions, DeltaFifoWriter, Deltas, FifoDelta, Popped};
@@ -161,6 +161,9 @@ impl StoreError {
     }
 }
 
+/// Finds what is held under a key.
+pub type Lookup<K> = Box<dyn Fn(&ObjectKey) -> Option<Object<K>> + Send + Sync>;
+
 /// What a reflector writes into.
 ///
 /// All methods are called from one task, never at the same time. None may wait for the network: the watch is not read
@@ -261,5 +264,11 @@ pub trait Store<K>: Send + 'static {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let _ = cx;
         Poll::Ready(())
+    }
+
+    /// A way to look from another thread at what is held. What comes again as it is held is then not
+    /// [packed](crate::BodyForm::packed) again by a relist, and takes no memory while it is under way. Default: none.
+    fn lookup(&self) -> Option<Lookup<K>> {
+        None
     }
 }

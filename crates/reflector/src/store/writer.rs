@@ -17,7 +17,7 @@ use std::{
 use imbl::OrdMap;
 
 use super::{
-    Cache, Change, Delta, Replaced, Store, StoreError,
+    Cache, Change, Delta, Lookup, Replaced, Store, StoreError,
     aftermath::{Aftermath, Litter},
     graves::Graves,
     index::{self, Decoded, Maintained},
@@ -525,6 +525,15 @@ impl<K: 'static> Store<K> for CacheWriter<K> {
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.open.0.hub().poll_room(self.scope.namespace(), cx)
+    }
+
+    fn lookup(&self) -> Option<Lookup<K>> {
+        // Not `open`, which would keep subscriptions going after the writer.
+        let shared = Arc::clone(&self.open.0);
+        Some(Box::new(move |key| {
+            let key = KeyRef { namespace: key.namespace(), name: key.name() };
+            shared.root.load().objects.get(&key).map(|Entry(object)| object.clone())
+        }))
     }
 }
 

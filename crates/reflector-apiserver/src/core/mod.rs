@@ -68,6 +68,8 @@ use jiff::Timestamp;
 #[cfg(feature = "http")]
 pub(crate) use self::refusal::refusal;
 use self::{etcd::Etcd, exchange::Exchange, server::Server, watch::EventCache};
+#[doc(hidden)]
+pub use self::token::check_continue_token;
 pub use self::{
     operator::{OperatorError, StoredObject},
     registry::{CustomResource, Registry, Resource, Subresource},

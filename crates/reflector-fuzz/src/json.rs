@@ -125,9 +125,9 @@ fn check_grammar(is_json: bool, error: Option<&WireError>) {
 
 /// The header of an object is what serde reads, and its bytes are those that came, but for the types in front.
 fn check_object(piece: &Piece, text: &str) {
-    let read = serde_json::from_str::<RawObject<'_>>(text).ok().filter(|read| {
-        read.metadata.name.as_deref().is_some_and(|name| !name.is_empty())
-    });
+    let read = serde_json::from_str::<RawObject<'_>>(text)
+        .ok()
+        .filter(|read| read.metadata.name.as_deref().is_some_and(|name| !name.is_empty()));
     match (piece, read) {
         (Piece::Object { meta, bytes, .. }, read) => {
             let kept = str::from_utf8(bytes).expect("an object that is not UTF-8 is kept");
@@ -143,7 +143,8 @@ fn check_object(piece: &Piece, text: &str) {
             assert_eq!(meta.key.namespace(), namespace.as_deref().filter(|namespace| !namespace.is_empty()));
             assert_eq!(meta.uid.to_string(), uid.unwrap_or_default());
             assert_eq!(meta.version, ResourceVersion::new(&resource_version.unwrap_or_default()));
-            let labels: Vec<_> = labels.into_iter().flatten().map(|(n, v)| (n, v.unwrap_or_default())).collect();
+            let labels: Vec<_> =
+                labels.into_iter().flatten().map(|(n, v)| (n, v.unwrap_or_default())).collect();
             let told: Vec<_> = meta.labels.iter().map(|(n, v)| (n.to_owned(), v.to_owned())).collect();
             assert_eq!(told, labels);
         }

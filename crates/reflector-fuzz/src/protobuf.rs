@@ -73,7 +73,10 @@ pub(crate) fn list(input: &[u8]) {
         }
     }
     if let Some(types) = meta.types {
-        assert_eq!((&*types.api_version, Some(&*types.kind)), (envelope.api_version, envelope.kind.strip_suffix("List")));
+        assert_eq!(
+            (&*types.api_version, Some(&*types.kind)),
+            (envelope.api_version, envelope.kind.strip_suffix("List"))
+        );
     }
 }
 
@@ -110,7 +113,10 @@ pub(crate) fn watch(input: &[u8]) {
         let (frame, more) = more.split_at(u32::from_be_bytes(*length) as usize);
         if let Piece::Object { bytes, meta, .. } = piece {
             assert!(!meta.key.name().is_empty());
-            assert!(frame.windows(bytes.len()).any(|part| part == bytes), "an object that is not in its frame");
+            assert!(
+                frame.windows(bytes.len()).any(|part| part == bytes),
+                "an object that is not in its frame"
+            );
         }
         rest = more;
     }

@@ -50,9 +50,8 @@ pub fn of(target: &str, shared: &Path) -> std::io::Result<Vec<(String, Vec<u8>)>
         "protobuf_serde" => {
             for (name, body) in files(shared, ".pb")? {
                 let Ok(envelope) = Envelope::parse(&body) else { continue };
-                let same = |kind: &Kind| {
-                    kind.api_version() == envelope.api_version && kind.kind() == envelope.kind
-                };
+                let same =
+                    |kind: &Kind| kind.api_version() == envelope.api_version && kind.kind() == envelope.kind;
                 let Some(number) = Kind::all().position(|kind| same(&kind)) else { continue };
                 let number = u16::try_from(number).unwrap_or_default();
                 add(name, &number.to_le_bytes(), envelope.raw);
@@ -133,5 +132,9 @@ fn files(shared: &Path, end: &str) -> std::io::Result<Vec<(String, Vec<u8>)>> {
     }
     paths.sort();
     let named = |path: &Path| Some(path.file_name()?.to_str()?.to_owned()).filter(|name| name.ends_with(end));
-    paths.iter().filter_map(|path| Some((named(path)?, path))).map(|(name, path)| Ok((name, fs::read(path)?))).collect()
+    paths
+        .iter()
+        .filter_map(|path| Some((named(path)?, path)))
+        .map(|(name, path)| Ok((name, fs::read(path)?)))
+        .collect()
 }

@@ -29,8 +29,18 @@ pub(crate) fn selectors(input: &[u8]) {
         assert_eq!(again.to_string(), written);
     }
     SERVER.with_borrow_mut(|server| {
-        compare(server, "labelSelector", text, label.ok().map(|label| move |object: &Object<Value>| label.matches(object.meta())));
-        compare(server, "fieldSelector", text, field.ok().map(|field| move |object: &Object<Value>| field.matches(object)));
+        compare(
+            server,
+            "labelSelector",
+            text,
+            label.ok().map(|label| move |object: &Object<Value>| label.matches(object.meta())),
+        );
+        compare(
+            server,
+            "fieldSelector",
+            text,
+            field.ok().map(|field| move |object: &Object<Value>| field.matches(object)),
+        );
     });
 }
 

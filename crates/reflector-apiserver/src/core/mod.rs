@@ -67,9 +67,9 @@ use jiff::Timestamp;
 
 #[cfg(feature = "http")]
 pub(crate) use self::refusal::refusal;
-use self::{etcd::Etcd, exchange::Exchange, server::Server, watch::EventCache};
 #[doc(hidden)]
 pub use self::token::check_continue_token;
+use self::{etcd::Etcd, exchange::Exchange, server::Server, watch::EventCache};
 pub use self::{
     operator::{OperatorError, StoredObject},
     registry::{CustomResource, Registry, Resource, Subresource},

@@ -60,6 +60,13 @@ impl Capture {
         self.start.map_or(0, |start| end.saturating_sub(start))
     }
 
+    /// The body cannot be read on from `end`: the open value may have been too large before that, which is the earlier
+    /// fault. In small chunks it would have been noticed.
+    pub(super) fn fault(&self, end: u64, chunk: Chunk<'_>, bound: Bound) -> Result<(), WireError> {
+        let Some(start) = self.start else { return Ok(()) };
+        self.check(start, chunk.part(start, end).len(), bound)
+    }
+
     /// The chunk is over: what it holds of the open value is kept.
     pub(super) fn chunk_ends(&mut self, chunk: Chunk<'_>, bound: Bound) -> Result<(), WireError> {
         let Some(start) = self.start else { return Ok(()) };

@@ -97,7 +97,15 @@ impl<K> ListCutter<K> {
     fn take(&mut self, bytes: &[u8], items: &mut Vec<ListItem<K>>) -> Result<(), WireError> {
         let chunk = Chunk { bytes, base: self.scanner.offset() };
         let mut rest = bytes;
-        while let Some(token) = self.scanner.next(&mut rest)? {
+        loop {
+            let token = match self.scanner.next(&mut rest) {
+                Ok(Some(token)) => token,
+                Ok(None) => break,
+                Err(error) => {
+                    self.capture.fault(self.scanner.offset(), chunk, self.bound())?;
+                    return Err(error);
+                }
+            };
             match token {
                 Token::Start { depth: 0, .. } if self.envelope.complete => {
                     let offset = self.scanner.offset() - 1;

@@ -7,7 +7,7 @@ use reflector_protobuf::{
     wire::{Fields, Value, WireError as Malformed, WireType, read_tag, read_varint},
 };
 
-use super::{meta, pending::Pending, status_json};
+use super::{meta, pending::Pending};
 use crate::{
     ResourceVersion,
     wire::{Limits, ListItem, ListMeta, Status, TypeMeta, WireError, status::short_line},
@@ -190,8 +190,14 @@ impl Envelope {
             RAW if list_seen => {
                 Err(WireError::Protobuf { offset, what: "a second list in one envelope".to_owned() })
             }
+            // Waits for the whole of it: what it says must not depend on how much has arrived.
+            RAW if self.kind == "Status" && head.length <= limits.envelope_bytes_max as u64 => {
+                let Some(status) = content(bytes, &head) else { return Ok(0) };
+                let message = status_message(status).unwrap_or_default();
+                Err(WireError::NotAList { kind: self.kind.clone(), message })
+            }
             RAW => {
-                self.check_kind(bytes, offset)?;
+                self.check_kind(offset)?;
                 self.place = self.within(head.length);
                 Ok(head.begin)
             }
@@ -292,10 +298,9 @@ impl Envelope {
     }
 
     /// Finds out what the items are, before the first one comes.
-    fn check_kind(&mut self, bytes: &[u8], offset: u64) -> Result<(), WireError> {
+    fn check_kind(&mut self, offset: u64) -> Result<(), WireError> {
         let Some(item) = self.kind.strip_suffix("List") else {
-            let message = status_of(&self.kind, bytes).map(|status| status.message).unwrap_or_default();
-            return Err(WireError::NotAList { kind: self.kind.clone(), message });
+            return Err(WireError::NotAList { kind: self.kind.clone(), message: String::new() });
         };
         self.items = Kind::find(&self.api_version, item);
         if self.items.is_none() {
@@ -310,14 +315,11 @@ fn content<'a>(bytes: &'a [u8], head: &Head) -> Option<&'a [u8]> {
     bytes.get(head.begin..)?.get(..usize::try_from(head.length).ok()?)
 }
 
-/// The Status that came where a list was expected, as far as it has arrived.
-fn status_of(kind: &str, raw: &[u8]) -> Option<Status> {
-    let mut body = PREFIX.to_vec();
-    let type_meta = [&[0x12, u8::try_from(kind.len()).ok()?][..], kind.as_bytes()].concat();
-    body.extend([0x0a, u8::try_from(type_meta.len()).ok()?]);
-    body.extend(type_meta);
-    body.extend(raw);
-    Some(Status::from_body(200, None, &status_json(&body)?))
+/// What a Status says that came where a list was expected.
+fn status_message(message: &[u8]) -> Option<String> {
+    let mut json = Vec::new();
+    reflector_protobuf::to_json(Kind::find("v1", "Status")?, message, &mut json).ok()?;
+    Some(Status::from_object(&json).message)
 }
 
 fn list_meta(bytes: &[u8], offset: u64) -> Result<ListMeta, WireError> {

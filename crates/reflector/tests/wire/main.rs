@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+mod found;
 mod gzip;
 mod list;
 mod protobuf;

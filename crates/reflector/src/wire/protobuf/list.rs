@@ -85,9 +85,10 @@ impl<K> ListCutter<K> {
     }
 }
 
-/// The head of a field: its number and type, where its content begins, and how long that is.
+/// The head of a field: its number, whether it is of bytes, where its content begins, and how long that is.
 struct Head {
     number: u32,
+    is_bytes: bool,
     begin: usize,
     length: u64,
 }
@@ -104,19 +105,19 @@ fn head(bytes: &[u8], offset: u64) -> Result<Option<Head>, WireError> {
         Ok(tag) => tag,
         Err(error) => return incomplete(error),
     };
-    let fixed = |length: u64| Ok(Some(Head { number, begin: at, length }));
+    let fixed = |length: u64| Ok(Some(Head { number, is_bytes: false, begin: at, length }));
     match wire_type {
         WireType::I64 => fixed(8),
         WireType::I32 => fixed(4),
         WireType::Varint => {
             let begin = at;
             match read_varint(bytes, &mut at) {
-                Ok(_) => Ok(Some(Head { number, begin, length: (at - begin) as u64 })),
+                Ok(_) => Ok(Some(Head { number, is_bytes: false, begin, length: (at - begin) as u64 })),
                 Err(error) => incomplete(error),
             }
         }
         WireType::Bytes => match read_varint(bytes, &mut at) {
-            Ok(length) => Ok(Some(Head { number, begin: at, length })),
+            Ok(length) => Ok(Some(Head { number, is_bytes: true, begin: at, length })),
             Err(error) => incomplete(error),
         },
     }
@@ -124,6 +125,17 @@ fn head(bytes: &[u8], offset: u64) -> Result<Option<Head>, WireError> {
 
 pub(super) fn malformed(offset: u64, error: &Malformed) -> WireError {
     WireError::Protobuf { offset, what: error.to_string() }
+}
+
+impl Head {
+    /// A field that is needed must be of bytes, as Go's decoder asks.
+    fn check_bytes(&self, offset: u64) -> Result<(), WireError> {
+        if self.is_bytes {
+            return Ok(());
+        }
+        let what = format!("field {} is of another wire type than bytes", self.number);
+        Err(WireError::Protobuf { offset, what })
+    }
 }
 
 impl Envelope {
@@ -181,6 +193,9 @@ impl Envelope {
         list_seen: bool,
     ) -> Result<usize, WireError> {
         let Some(head) = head(bytes, offset)? else { return Ok(0) };
+        if matches!(head.number, TYPE_META | RAW) {
+            head.check_bytes(offset)?;
+        }
         match head.number {
             TYPE_META => {
                 let Some(type_meta) = self.whole(bytes, &head, offset, limits)? else { return Ok(0) };
@@ -231,6 +246,9 @@ impl Envelope {
             }
             return Ok(0);
         };
+        if matches!(head.number, METADATA | ITEMS) {
+            head.check_bytes(offset)?;
+        }
         let used = (head.begin as u64).saturating_add(head.length);
         let Some(after) = left.checked_sub(used) else {
             return Err(WireError::Protobuf { offset, what: "a field ends after its list".to_owned() });

@@ -10,14 +10,14 @@ use super::{Limits, ListItem, ListMeta, TypeMeta, WatchEvent, WireError, json, p
 /// its exact size, so that one survivor does not hold on to the page it came with (RF-27).
 ///
 /// Memory: the unfinished item, and the list's own metadata. Whether there were items at all, and whether the list
-/// was complete, is only known when [`finish`](Self::finish) says so.
-#[derive(Debug)]
+/// was complete, is only known when [`finish`](Self::finish) says so. A clone goes on from the same byte.
+#[derive(Clone, Debug)]
 pub struct ListCutter<K> {
     form: ListForm<K>,
     failed: Option<WireError>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum ListForm<K> {
     Json(Box<json::list::ListCutter<K>>),
     Protobuf(Box<protobuf::list::ListCutter<K>>),
@@ -74,7 +74,7 @@ impl<K> ListCutter<K> {
 /// In JSON, a stream is a sequence of values; newlines between them mean nothing, `type` may follow `object`, and one
 /// chunk may hold many events or a part of one. Each object has an allocation of its own and of its exact size.
 ///
-/// Memory: the unfinished event.
+/// Memory: the unfinished event. A clone goes on from the same byte.
 ///
 /// ```
 /// use reflector::wire::{Limits, WatchCutter, WatchEvent};
@@ -88,13 +88,13 @@ impl<K> ListCutter<K> {
 /// cutter.finish()?;
 /// # Ok::<(), reflector::wire::WireError>(())
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct WatchCutter<K> {
     form: WatchForm<K>,
     failed: Option<WireError>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum WatchForm<K> {
     Json(Box<json::watch::WatchCutter<K>>),
     Protobuf(Box<protobuf::watch::WatchCutter<K>>),

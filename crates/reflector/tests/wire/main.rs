@@ -3,6 +3,7 @@
 // Helpers outside the test functions are tests too.
 #![allow(clippy::unwrap_used)]
 
+mod boundaries;
 mod common;
 mod found;
 mod gzip;

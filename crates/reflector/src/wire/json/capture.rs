@@ -31,7 +31,7 @@ pub(super) struct Bound {
 }
 
 /// The bytes of one value at a time. Those in the current chunk are copied only if the chunk ends before the value.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Capture {
     /// The offset where the value begins; `None` while nothing is captured.
     start: Option<u64>,

@@ -18,7 +18,7 @@ use crate::{
 const ITEM: usize = 2;
 
 /// Cuts a list in JSON into its items while it arrives.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::wire) struct ListCutter<K> {
     scanner: Scanner,
     capture: Capture,
@@ -32,7 +32,7 @@ pub(in crate::wire) struct ListCutter<K> {
 }
 
 /// What is known of the list so far.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Envelope {
     /// The member that is being read.
     member: Option<Member>,

@@ -16,7 +16,7 @@ use crate::wire::{
 const OBJECT: usize = 1;
 
 /// Cuts a watch stream in JSON into its events while it arrives.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::wire) struct WatchCutter<K> {
     scanner: Scanner,
     /// Of the whole event, so that it does not matter whether `type` or `object` comes first.
@@ -29,7 +29,7 @@ pub(in crate::wire) struct WatchCutter<K> {
 }
 
 /// Where the members of the event lie, as far as they are known, as offsets in the body.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Event {
     /// The member that is being read, and where its value began.
     member: Option<(Member, u64)>,

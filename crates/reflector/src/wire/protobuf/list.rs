@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Cuts a list in protobuf into its items while it arrives.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::wire) struct ListCutter<K> {
     pending: Pending,
     envelope: Envelope,
@@ -23,7 +23,7 @@ pub(in crate::wire) struct ListCutter<K> {
 }
 
 /// What is known of the list so far.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Envelope {
     place: Place,
     api_version: String,

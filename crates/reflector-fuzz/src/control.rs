@@ -27,7 +27,7 @@ impl Control {
     /// Limits: the default ones, or some that small inputs reach.
     pub(crate) fn limits(self) -> Limits {
         if self.chose(0) {
-            Limits::default().object_bytes_max(200).envelope_bytes_max(60).depth_max(8)
+            Limits::default().object_bytes_max(200).envelope_bytes_max(60).depth_max(8).list_bytes_max(1500)
         } else {
             Limits::default()
         }

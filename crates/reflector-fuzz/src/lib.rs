@@ -15,12 +15,13 @@ mod protobuf;
 pub mod seeds;
 mod selector;
 mod token;
+mod trim;
 
 /// A function that panics if an input shows a fault.
 pub type Target = fn(&[u8]);
 
 /// All targets, by the name of their corpus.
-pub const TARGETS: [(&str, Target); 8] = [
+pub const TARGETS: [(&str, Target); 9] = [
     ("json_list", json::list),
     ("json_stream", json::stream),
     ("protobuf_list", protobuf::list),
@@ -29,6 +30,7 @@ pub const TARGETS: [(&str, Target); 8] = [
     ("gzip", gzip::members),
     ("selector", selector::selectors),
     ("continue_token", token::continue_token),
+    ("trim", trim::trim),
 ];
 
 /// Runs a target on one input.

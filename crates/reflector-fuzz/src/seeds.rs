@@ -49,12 +49,8 @@ pub fn of(target: &str, shared: &Path) -> std::io::Result<Vec<(String, Vec<u8>)>
         }
         "protobuf_serde" => {
             for (name, body) in files(shared, ".pb")? {
-                let Ok(envelope) = Envelope::parse(&body) else { continue };
-                let same =
-                    |kind: &Kind| kind.api_version() == envelope.api_version && kind.kind() == envelope.kind;
-                let Some(number) = Kind::all().position(|kind| same(&kind)) else { continue };
-                let number = u16::try_from(number).unwrap_or_default();
-                add(name, &number.to_le_bytes(), envelope.raw);
+                let Some((kind, message)) = kind_of(&body) else { continue };
+                add(name, &kind.to_le_bytes(), message);
             }
         }
         "gzip" => {
@@ -70,6 +66,17 @@ pub fn of(target: &str, shared: &Path) -> std::io::Result<Vec<(String, Vec<u8>)>
                     members = encoder.finish()?;
                 }
                 add(name + "-members", b"\0\x11", &members);
+            }
+        }
+        "trim" => {
+            for (n, (name, body)) in files(shared, ".json")?.into_iter().enumerate() {
+                add(name, &[TRIMMED[n % TRIMMED.len()].as_bytes(), b"\n"].concat(), &body);
+            }
+            for (n, (name, body)) in files(shared, ".pb")?.into_iter().enumerate() {
+                let Some((kind, message)) = kind_of(&body) else { continue };
+                let [low, high] = kind.to_le_bytes();
+                let path = TRIMMED[n % TRIMMED.len()];
+                add(name, &[path.as_bytes(), &[b'\n', 0, low, high]].concat(), message);
             }
         }
         "selector" => {
@@ -92,6 +99,17 @@ pub fn of(target: &str, shared: &Path) -> std::io::Result<Vec<(String, Vec<u8>)>
     }
     Ok(seeds)
 }
+
+/// The number of an object's kind, and its message.
+fn kind_of(body: &[u8]) -> Option<(u16, &[u8])> {
+    let envelope = Envelope::parse(body).ok()?;
+    let same = |kind: Kind| kind.api_version() == envelope.api_version && kind.kind() == envelope.kind;
+    let number = Kind::all().position(same)?;
+    Some((u16::try_from(number).ok()?, envelope.raw))
+}
+
+const TRIMMED: [&str; 5] =
+    ["/metadata/managedFields", "/spec/*/name", "/data/*", "/status", "/spec/template/spec/containers/0"];
 
 const SELECTORS: [&str; 12] = [
     "",

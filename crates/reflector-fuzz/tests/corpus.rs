@@ -56,5 +56,6 @@ corpora!(
     protobuf_serde,
     gzip,
     selector,
-    continue_token
+    continue_token,
+    trim
 );

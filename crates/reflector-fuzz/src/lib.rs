@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a fuzzer is told")]
 
 mod control;
+pub mod corpus;
 mod gzip;
 mod json;
 mod memory;

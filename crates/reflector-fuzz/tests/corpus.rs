@@ -1,23 +1,21 @@
 //! The saved corpora of the fuzzers, run with the stable compiler.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{fs, panic, path::Path};
+use std::panic;
 
-use reflector_fuzz::{TARGETS, run};
+use reflector_fuzz::{TARGETS, corpus, run};
 
 /// Runs a target over its corpus, and over what becomes of the inputs when a byte is changed or the end is missing.
-fn corpus(target: &str) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
-    let mut inputs = 0;
-    for entry in fs::read_dir(&folder).unwrap() {
-        let path = entry.unwrap().path();
-        let input = fs::read(&path).unwrap();
+fn rerun(target: &str) {
+    let inputs = corpus::load(target).unwrap();
+    assert!(inputs.len() > 10, "{target}: only {} inputs", inputs.len());
+    for (n, input) in inputs.iter().enumerate() {
         let check = |input: &[u8], how: &str| {
             if panic::catch_unwind(|| run(target, input)).is_err() {
-                panic!("{} {how} shows a fault", path.display());
+                panic!("{target}: input {n} {how} shows a fault: {}", input.escape_ascii());
             }
         };
-        check(&input, "as it is");
+        check(input, "as it is");
         let mut state = input.len() as u32 + 1;
         for _ in 0..4 {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -29,16 +27,14 @@ fn corpus(target: &str) {
             }
             check(&changed, &format!("with byte {at} changed"));
         }
-        inputs += 1;
     }
-    assert!(inputs > 10, "{target}: only {inputs} inputs");
 }
 
 macro_rules! corpora {
     ($($target:ident),+) => {
         $(#[test]
         fn $target() {
-            corpus(stringify!($target));
+            rerun(stringify!($target));
         })+
 
         #[test]

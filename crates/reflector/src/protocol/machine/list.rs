@@ -105,7 +105,7 @@ impl Machine {
         list.heard = now;
         self.counts.lists += 1;
         self.orders.push_back(Order::List(list.options.clone()));
-        self.state = State::Listing(list);
+        self.state = State::Listing(Box::new(list));
     }
 
     /// One page came, whole; its objects are staged.
@@ -160,7 +160,7 @@ impl Machine {
     /// The list under way; whoever takes it puts a new state in its place.
     fn take_listing(&mut self) -> Option<Listing> {
         match std::mem::replace(&mut self.state, State::Created) {
-            State::Listing(list) => Some(list),
+            State::Listing(list) => Some(*list),
             other => {
                 self.state = other;
                 None

@@ -5,7 +5,6 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![cfg(feature = "kube")]
 
-#[allow(dead_code, reason = "a part of it")]
 mod support;
 
 use std::{

@@ -1,12 +1,18 @@
 //! The saved corpora of the fuzzers, run with the stable compiler.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::panic;
+use std::{
+    panic,
+    sync::{Mutex, PoisonError},
+};
 
 use reflector_fuzz::{TARGETS, corpus, run};
 
 /// Runs a target over its corpus, and over what becomes of the inputs when a byte is changed or the end is missing.
 fn rerun(target: &str) {
+    // Memory is measured, which two at once would disturb.
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let inputs = corpus::load(target).unwrap();
     assert!(inputs.len() > 10, "{target}: only {} inputs", inputs.len());
     for (n, input) in inputs.iter().enumerate() {

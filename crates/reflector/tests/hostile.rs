@@ -221,8 +221,8 @@ async fn a_decompression_bomb() {
     let bomb = gzip(&vec![b'x'; 8 * MIB]);
     assert!(bomb.len() < 10_000);
     let start = gzip(br#"{"items":[{"data":{"a":""#);
-    // Four KiB at a time unfold to four MiB at the most.
-    let more = SOME + 4 * MIB;
+    // Four KiB at a time unfold to a little more than four MiB at the most, in a buffer that doubles.
+    let more = SOME + 12 * MIB;
     list_fails(answer(GZIP, start, &bomb), "an object at byte 10 is larger", more).await;
     let start = gzip(br#"{"type":"ADDED","object":{"data":{"a":""#);
     watch_fails(answer(GZIP, start, &bomb), "an object at byte 25 is larger", more).await;

@@ -95,7 +95,8 @@ const ERROR_BODY_MAX: usize = 64 << 10;
 const ERROR_BODY_WAIT: Duration = Duration::from_secs(5);
 
 /// So much of a compressed body is taken at a time. Deflate unfolds by a factor of 1032 at the most, so this bounds
-/// what a decompression bomb can fill to 4 MiB before the cutter's limits see it.
+/// what a decompression bomb can fill to 4 MiB, three times that while the buffer grows, before the cutter's limits
+/// see it.
 const INFLATE_STEP: usize = 4 << 10;
 
 /// Unfolded bytes are handed on so many at a time: a bomb of tiny items makes a hundred times as much of them.

@@ -81,7 +81,7 @@ impl Body<'_> {
         let next = self.ends.partition_point(|end| *end < at);
         let near = |end: Option<&usize>| end.is_some_and(|end| end.abs_diff(at) <= AROUND);
         self.bytes.len() <= LARGE
-            || at % STRIDE == 0
+            || at.is_multiple_of(STRIDE)
             || near(self.ends.get(next))
             || near(next.checked_sub(1).and_then(|before| self.ends.get(before)))
     }
@@ -184,7 +184,7 @@ fn protobuf_list<'a>(name: &'a str, bytes: &'a [u8]) -> Option<Body<'a>> {
     let ends = items.map(|field| start + field.range.end).collect();
     // Behind the list in its envelope are two empty texts, of two bytes each.
     let end = start + envelope.raw.len();
-    let complete = (0..=bytes.len()).map(|at| at >= end && (at - end) % 2 == 0).collect();
+    let complete = (0..=bytes.len()).map(|at| at >= end && (at - end).is_multiple_of(2)).collect();
     Some(Body { name, bytes, ends, complete })
 }
 
@@ -275,7 +275,7 @@ fn recorded_compressed_bodies_at_every_byte() {
         }
         inflate.finish().unwrap();
         assert!(got == plain, "{name}");
-        for at in (1..packed.len()).filter(|at| at % STRIDE == 0 || *at < 64 || *at > packed.len() - 64) {
+        for at in (1..packed.len()).filter(|at| at.is_multiple_of(STRIDE) || *at < 64 || *at > packed.len() - 64) {
             let (mut inflate, mut got) = (Inflate::new(), Vec::new());
             inflate.push(&packed[..at], |slice| keep(&mut got, slice)).unwrap();
             assert!(plain.starts_with(&got), "{name}: until byte {at}");

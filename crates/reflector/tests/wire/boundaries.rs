@@ -275,7 +275,9 @@ fn recorded_compressed_bodies_at_every_byte() {
         }
         inflate.finish().unwrap();
         assert!(got == plain, "{name}");
-        for at in (1..packed.len()).filter(|at| at.is_multiple_of(STRIDE) || *at < 64 || *at > packed.len() - 64) {
+        for at in
+            (1..packed.len()).filter(|at| at.is_multiple_of(STRIDE) || *at < 64 || *at > packed.len() - 64)
+        {
             let (mut inflate, mut got) = (Inflate::new(), Vec::new());
             inflate.push(&packed[..at], |slice| keep(&mut got, slice)).unwrap();
             assert!(plain.starts_with(&got), "{name}: until byte {at}");

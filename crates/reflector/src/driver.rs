@@ -58,6 +58,8 @@ pub(crate) struct Driver<K, L, S> {
     pub(crate) replacing: bool,
     /// Get fresh credentials before the next request.
     pub(crate) refresh: bool,
+    /// How many objects and events were passed over since the last request.
+    pub(crate) passed_over: u32,
     /// The last order ever was carried out.
     pub(crate) stopped: bool,
 }
@@ -214,6 +216,7 @@ where
     }
 
     fn list(&mut self, options: ListOptions) -> BoxFuture<'static, Result<ListStream<K>, Failure>> {
+        self.passed_over = 0;
         self.metrics.list();
         debug!(version = ?options.version, limit = ?options.limit, page = options.continue_token.is_some(), "list");
         let (source, preparation) = (Arc::clone(&self.source), Arc::clone(&self.preparation));
@@ -229,6 +232,7 @@ where
     }
 
     fn watch(&mut self, options: WatchOptions) -> BoxFuture<'static, Result<WatchStream<K>, Failure>> {
+        self.passed_over = 0;
         self.metrics.watch();
         debug!(version = ?options.version, streaming = options.send_initial_events.is_some(), "watch");
         let (source, preparation) = (Arc::clone(&self.source), Arc::clone(&self.preparation));
@@ -355,7 +359,10 @@ where
                 }
             }
             // RF-41 logs and goes on; so does this, but what is not understood is no progress.
-            WatchEvent::Unknown(kind) => warn!(%kind, "passing over an event of an unknown type"),
+            WatchEvent::Unknown(kind) if self.is_loud() => {
+                warn!(%kind, "passing over an event of an unknown type");
+            }
+            WatchEvent::Unknown(kind) => debug!(%kind, "passing over an event of an unknown type"),
             WatchEvent::Added(_) | WatchEvent::Modified(_) | WatchEvent::Deleted(_) => {}
         }
     }
@@ -408,8 +415,21 @@ where
 
     fn invalid(&mut self, now: Time, invalid: &InvalidObject) {
         self.metrics.invalid();
-        warn!(%invalid, "passing over an object that cannot be kept");
+        if self.is_loud() {
+            warn!(%invalid, "passing over an object that cannot be kept");
+        } else {
+            debug!(%invalid, "passing over an object that cannot be kept");
+        }
         self.machine.handle_invalid(now);
+    }
+
+    /// Whether something that is passed over is worth a warning: a broken server may send millions of them.
+    fn is_loud(&mut self) -> bool {
+        self.passed_over = self.passed_over.saturating_add(1);
+        if self.passed_over == LOUD_MAX + 1 {
+            warn!("more is passed over in the same answer, and told at debug level only");
+        }
+        self.passed_over <= LOUD_MAX
     }
 
     fn report(&mut self, report: &ErrorReport) {
@@ -425,6 +445,9 @@ where
         }
     }
 }
+
+/// So many objects and events of one answer are passed over loudly.
+const LOUD_MAX: u32 = 20;
 
 /// Changes that go to the same place.
 struct Batch<K> {

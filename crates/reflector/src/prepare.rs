@@ -345,12 +345,14 @@ impl<K: Send + 'static, P: Part<K>> Gathering<K, P> {
             || self.batch.bytes >= options.batch_bytes
     }
 
-    /// Takes what came. Gives out nothing, which says that something has come: a sign of life.
+    /// Takes what came. Gives out at once what is no object, for that cannot be packed, and there may be millions. If it
+    /// is nothing, it says that something has come: a sign of life.
     fn take(&mut self, part: Option<Result<P, Failure>>) -> P {
         match part {
             Some(Ok(mut part)) => {
                 self.batch.changes = self.complete;
                 self.complete = self.complete || part.is_end();
+                let others = part.take_others();
                 for object in part.objects_mut() {
                     if !self.batch.changes {
                         self.hold(object);
@@ -359,6 +361,7 @@ impl<K: Send + 'static, P: Part<K>> Gathering<K, P> {
                     self.batch.bytes += object.memory();
                 }
                 self.batch.parts.push(part);
+                return others;
             }
             Some(Err(failure)) => self.over = Some(Err(failure)),
             None => self.over = Some(Ok(())),
@@ -379,6 +382,8 @@ impl<K: Send + 'static, P: Part<K>> Gathering<K, P> {
 /// What comes of a list or a watch at once.
 trait Part<K: 'static>: Send + 'static {
     fn empty() -> Self;
+    /// Takes out what is no object, where it has no place among the others that it must keep.
+    fn take_others(&mut self) -> Self;
     fn objects(&self) -> impl Iterator<Item = &Object<K>>;
     fn objects_mut(&mut self) -> impl Iterator<Item = &mut Object<K>>;
     /// Whether the state is complete with it.
@@ -388,6 +393,15 @@ trait Part<K: 'static>: Send + 'static {
 impl<K: Send + 'static> Part<K> for ListPart<K> {
     fn empty() -> Self {
         Self::Items(Vec::new())
+    }
+
+    fn take_others(&mut self) -> Self {
+        let Self::Items(items) = self else { return Self::empty() };
+        let others: Vec<_> = items.extract_if(.., |item| matches!(item, ListItem::Invalid(_))).collect();
+        if !others.is_empty() {
+            items.shrink_to_fit();
+        }
+        Self::Items(others)
     }
 
     fn objects(&self) -> impl Iterator<Item = &Object<K>> {
@@ -409,6 +423,11 @@ impl<K: Send + 'static> Part<K> for ListPart<K> {
 
 impl<K: Send + 'static> Part<K> for Vec<WatchEvent<K>> {
     fn empty() -> Self {
+        Self::new()
+    }
+
+    fn take_others(&mut self) -> Self {
+        // Events stay in their order. One that is no object completes the state, and is held back no longer.
         Self::new()
     }
 

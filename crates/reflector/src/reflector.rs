@@ -564,6 +564,7 @@ impl<K: Send + 'static, L: ListWatch<K>> Settings<K, L> {
             second: Second::None,
             replacing: false,
             refresh: false,
+            passed_over: 0,
             stopped: false,
         };
         let span = tracing::info_span!("reflector", resource = %target);

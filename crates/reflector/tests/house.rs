@@ -108,6 +108,30 @@ fn files_have_one_subject() {
     assert!(long.is_empty(), "split these: {long:?}");
 }
 
+/// No crate may have unsafe code of its own: the workspace forbids it, and no crate has lints of its own instead.
+#[test]
+fn there_is_no_unsafe_code() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let workspace = fs::read_to_string(crates.join("../Cargo.toml")).unwrap();
+    assert!(
+        workspace.contains("[workspace.lints.rust]") && workspace.contains("\nunsafe_code = \"forbid\"\n")
+    );
+    let mut seen = 0;
+    for entry in fs::read_dir(crates).unwrap() {
+        let manifest = entry.unwrap().path().join("Cargo.toml");
+        let text = fs::read_to_string(&manifest).unwrap();
+        assert!(text.contains("\n[lints]\nworkspace = true\n"), "{}", manifest.display());
+        seen += 1;
+    }
+    assert!(seen >= 7, "{seen}");
+    let keyword = concat!("un", "safe ");
+    for (path, code) in all_code() {
+        let is_code = |line: &&str| !line.trim_start().starts_with("//") && line.contains(keyword);
+        let found = code.lines().find(|line| is_code(line) && !line.contains('"'));
+        assert_eq!(found, None, "{}", path.display());
+    }
+}
+
 /// The code of all crates, by file.
 fn all_code() -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();

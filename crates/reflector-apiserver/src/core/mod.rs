@@ -67,6 +67,8 @@ use jiff::Timestamp;
 
 #[cfg(feature = "http")]
 pub(crate) use self::refusal::refusal;
+#[doc(hidden)]
+pub use self::token::check_continue_token;
 use self::{etcd::Etcd, exchange::Exchange, server::Server, watch::EventCache};
 pub use self::{
     operator::{OperatorError, StoredObject},

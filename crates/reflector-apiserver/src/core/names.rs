@@ -27,13 +27,20 @@ pub(super) fn check(resource: &Resource, name: &str) -> Outcome<()> {
             broken.then_some("may not be '.' or '..' and may not contain '/' or '%'")
         }
         ("", "namespaces" | "services") => (name.len() > 63 || !is_label(name)).then_some(LABEL),
-        _ if name.len() > 253 => Some("must be no more than 253 bytes"),
-        _ => (!name.split('.').all(is_label)).then_some(SUBDOMAIN),
+        _ => broken_by_subdomain(name),
     };
     match why {
         Some(why) => invalid("FieldValueInvalid", format!("Invalid value: \"{name}\": {why}")),
         None => Ok(()),
     }
+}
+
+/// The rule for DNS subdomains that a text breaks.
+pub(super) fn broken_by_subdomain(text: &str) -> Option<&'static str> {
+    if text.len() > 253 {
+        return Some("must be no more than 253 bytes");
+    }
+    (!text.split('.').all(is_label)).then_some(SUBDOMAIN)
 }
 
 fn is_label(text: &str) -> bool {

@@ -1,5 +1,7 @@
 //! Label selectors: the grammar and the error texts of `k8s.io/apimachinery/pkg/labels`.
 
+use super::names;
+
 /// A parsed label selector; empty matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct LabelSelector(Vec<Requirement>);
@@ -341,24 +343,34 @@ pub(super) fn broken_value_rules(value: &str) -> Vec<String> {
     broken
 }
 
+/// `IsQualifiedName` of apimachinery.
 fn check_key(key: &str) -> Result<(), String> {
-    let name = match key.split_once('/') {
-        Some((prefix, name)) if !prefix.is_empty() && !name.contains('/') => name,
-        Some(_) => "",
-        None => key,
-    };
-    let why = if name.is_empty() {
-        "name part must be non-empty"
+    const NAME: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
+                        alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation \
+                        is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]'";
+    let refused = |why: &str| Err(format!("key: Invalid value: \"{key}\": {why}"));
+    let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
+    if name.contains('/') {
+        let why = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
+        return refused(&format!("a qualified name {NAME}) {why}"));
+    }
+    let mut broken: Vec<String> = Vec::new();
+    match prefix {
+        Some("") => broken.push("prefix part must be non-empty".into()),
+        Some(prefix) => {
+            broken.extend(names::broken_by_subdomain(prefix).map(|why| format!("prefix part {why}")));
+        }
+        None => {}
+    }
+    if name.is_empty() {
+        broken.push("name part must be non-empty".into());
     } else if name.len() > 63 {
-        "name part must be no more than 63 bytes"
-    } else if !is_qualified(name) {
-        "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
-         alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
-         '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
-    } else {
-        return Ok(());
-    };
-    Err(format!("key: Invalid value: \"{key}\": {why}"))
+        broken.push("name part must be no more than 63 bytes".into());
+    }
+    if !is_qualified(name) {
+        broken.push(format!("name part {NAME})"));
+    }
+    if broken.is_empty() { Ok(()) } else { refused(&broken.join("; ")) }
 }
 
 #[cfg(test)]
@@ -418,6 +430,18 @@ mod tests {
         ];
         for (selector, expected) in table {
             assert_eq!(LabelSelector::parse(selector).unwrap_err(), expected, "{selector}");
+        }
+        // Found by a fuzzer: the prefix of a key was not looked at.
+        for (key, expected) in [
+            ("a_b/c", "prefix part a lowercase RFC 1123 subdomain must consist of "),
+            ("A/b", "prefix part a lowercase RFC 1123 subdomain must consist of "),
+            ("/b", "prefix part must be non-empty"),
+            ("a/", "name part must be non-empty; name part must consist of "),
+            ("a/b/c", "a qualified name must consist of "),
+        ] {
+            let error = LabelSelector::parse(key).unwrap_err();
+            let start = format!("unable to parse requirement: key: Invalid value: \"{key}\": {expected}");
+            assert!(error.starts_with(&start), "{error}");
         }
         let long = format!("a={}", "x".repeat(64));
         let expected = format!(

@@ -77,6 +77,19 @@ impl Token {
     }
 }
 
+/// For a fuzzer.
+///
+/// # Panics
+/// If a token that can be read is another one after it was written.
+#[doc(hidden)]
+pub fn check_continue_token(text: &str) {
+    if let Ok(token) = Token::decode(text) {
+        for slash in [false, true] {
+            assert_eq!(Token::decode(&token.encode(slash)).as_ref(), Ok(&token), "with a slash: {slash}");
+        }
+    }
+}
+
 /// Whether Go's `path.Clean` leaves "/" + key as it is: a token cannot climb out of its prefix.
 fn is_clean(key: &str) -> bool {
     key.is_empty() || !key.split('/').any(|part| matches!(part, "" | "." | ".."))

@@ -325,13 +325,12 @@ impl<K: DeserializeOwned + 'static> Object<K> {
     /// of a revision is also logged and counted (`reflector_objects_invalid_total`). Or if the object could not be
     /// [transformed](crate::transform), or is the last state of a deleted one that could not be read, with the reason.
     ///
-    /// The error quotes the value that does not fit.
+    /// The error never quotes the value that does not fit: it may be a Secret.
     pub fn get(&self) -> Result<Arc<K>, DecodeError> {
         self.decode().inspect_err(|error| {
             if !self.inner.reported.swap(true, Ordering::Relaxed) {
                 metrics::counter!("reflector_objects_invalid_total", "type" => error.kind).increment(1);
-                // The decoder's own words quote the value, and the object may be a Secret.
-                tracing::warn!(key = %error.key, path = %error.path, "object does not fit its type");
+                tracing::warn!(key = %error.key, path = %error.path, cause = %error.source, "object does not fit its type");
             }
         })
     }

@@ -42,6 +42,10 @@ pub struct Options {
     pub initial_read: InitialRead,
     /// Objects per page of a LIST; `None` asks for everything at once. Default 500.
     pub page_size: Option<u32>,
+    /// A page of a LIST that has not ended so long after it was asked for is given up, even though bytes keep coming: a
+    /// server that drips, or never ends, is no better than a silent one. Default 30 min; API servers end such a request
+    /// after a minute by themselves, unless told otherwise. `Duration::MAX` switches it off.
+    pub list_deadline: Duration,
     /// A watch asks the server for a random life in `[min, max)`, so that many clients spread. Default 5 to 10 min.
     pub watch_timeout: (Duration, Duration),
     /// How long after a watch's own timeout the client ends it by itself. Default 30 s.
@@ -85,6 +89,7 @@ impl Options {
         self.backoff.first = far(self.backoff.first.max(Duration::from_millis(10)));
         self.backoff.cap = far(self.backoff.cap.max(self.backoff.first));
         self.idle_limit = self.idle_limit.max(second);
+        self.list_deadline = self.list_deadline.max(second);
         self.initial_deadline = far(self.initial_deadline.max(second));
         self.slow_retry = far(self.slow_retry.max(second));
         self.poll_interval = far(self.poll_interval.max(second));
@@ -111,6 +116,7 @@ impl Default for Options {
             streaming_probe_after: Duration::from_secs(30 * 60),
             initial_read: InitialRead::default(),
             page_size: Some(500),
+            list_deadline: Duration::from_secs(30 * 60),
             watch_timeout: (Duration::from_secs(300), Duration::from_secs(600)),
             deadline_margin: Duration::from_secs(30),
             idle_limit: Duration::from_secs(90),

@@ -95,8 +95,12 @@ const ERROR_BODY_MAX: usize = 64 << 10;
 const ERROR_BODY_WAIT: Duration = Duration::from_secs(5);
 
 /// So much of a compressed body is taken at a time. Deflate unfolds by a factor of 1032 at the most, so this bounds
-/// what a decompression bomb can fill to 4 MiB before the cutter's limits see it.
+/// what a decompression bomb can fill to 4 MiB, three times that while the buffer grows, before the cutter's limits
+/// see it.
 const INFLATE_STEP: usize = 4 << 10;
+
+/// Unfolded bytes are handed on so many at a time: a bomb of tiny items makes a hundred times as much of them.
+const PLAIN_STEP: usize = 128 << 10;
 
 /// A client that shows every answer of the server: kube's stock client without its own retries.
 ///
@@ -424,23 +428,27 @@ fn inflated(
     body: impl Stream<Item = Result<Bytes, Failure>> + Send + Unpin,
 ) -> impl Stream<Item = Result<Bytes, Failure>> + Send {
     stream::try_unfold(
-        (body, Inflate::new(), Bytes::new()),
-        |(mut body, mut inflate, mut chunk)| async move {
-            if chunk.is_empty() {
-                match body.try_next().await? {
-                    Some(next) => chunk = next,
-                    None => return inflate.finish().map(|()| None).map_err(Failure::malformed),
+        (body, Inflate::new(), Bytes::new(), Bytes::new()),
+        |(mut body, mut inflate, mut chunk, mut plain)| async move {
+            if plain.is_empty() {
+                if chunk.is_empty() {
+                    match body.try_next().await? {
+                        Some(next) => chunk = next,
+                        None => return inflate.finish().map(|()| None).map_err(Failure::malformed),
+                    }
                 }
+                let step = chunk.split_to(chunk.len().min(INFLATE_STEP));
+                let mut unfolded = Vec::new();
+                inflate
+                    .push(&step, |slice| {
+                        unfolded.extend_from_slice(slice);
+                        Ok::<(), WireError>(())
+                    })
+                    .map_err(Failure::malformed)?;
+                plain = unfolded.into();
             }
-            let step = chunk.split_to(chunk.len().min(INFLATE_STEP));
-            let mut plain = Vec::new();
-            inflate
-                .push(&step, |slice| {
-                    plain.extend_from_slice(slice);
-                    Ok::<(), WireError>(())
-                })
-                .map_err(Failure::malformed)?;
-            Ok(Some((Bytes::from(plain), (body, inflate, chunk))))
+            let slice = plain.split_to(plain.len().min(PLAIN_STEP));
+            Ok(Some((slice, (body, inflate, chunk, plain))))
         },
     )
 }

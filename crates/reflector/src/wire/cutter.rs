@@ -10,14 +10,17 @@ use super::{Limits, ListItem, ListMeta, TypeMeta, WatchEvent, WireError, json, p
 /// its exact size, so that one survivor does not hold on to the page it came with (RF-27).
 ///
 /// Memory: the unfinished item, and the list's own metadata. Whether there were items at all, and whether the list
-/// was complete, is only known when [`finish`](Self::finish) says so.
-#[derive(Debug)]
+/// was complete, is only known when [`finish`](Self::finish) says so. A clone goes on from the same byte.
+#[derive(Clone, Debug)]
 pub struct ListCutter<K> {
     form: ListForm<K>,
+    /// How many bytes may still come.
+    room: usize,
+    limit: usize,
     failed: Option<WireError>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum ListForm<K> {
     Json(Box<json::list::ListCutter<K>>),
     Protobuf(Box<protobuf::list::ListCutter<K>>),
@@ -30,13 +33,18 @@ impl<K> ListCutter<K> {
     /// less its `List`, provided that the list tells before the items come.
     #[must_use]
     pub fn new(types: Option<TypeMeta>, limits: Limits) -> Self {
-        Self { form: ListForm::Json(Box::new(json::list::ListCutter::new(types, limits))), failed: None }
+        Self::with(ListForm::Json(Box::new(json::list::ListCutter::new(types, limits))), limits)
     }
 
     /// A cutter for one list in protobuf: `k8s\0`, and an envelope that says what the list is.
     #[must_use]
     pub fn protobuf(limits: Limits) -> Self {
-        Self { form: ListForm::Protobuf(Box::new(protobuf::list::ListCutter::new(limits))), failed: None }
+        Self::with(ListForm::Protobuf(Box::new(protobuf::list::ListCutter::new(limits))), limits)
+    }
+
+    fn with(form: ListForm<K>, limits: Limits) -> Self {
+        let limit = limits.list_bytes_max;
+        Self { form, room: limit, limit, failed: None }
     }
 
     /// Takes the next bytes of the body and appends the items that end in them.
@@ -46,9 +54,19 @@ impl<K> ListCutter<K> {
     /// [`WireError`] if the body cannot be read on; items that ended before the fault have been appended. Every
     /// further call returns the same error.
     pub fn push(&mut self, chunk: &[u8], items: &mut Vec<ListItem<K>>) -> Result<(), WireError> {
-        once(&mut self.failed, || match &mut self.form {
-            ListForm::Json(cutter) => cutter.push(chunk, items),
-            ListForm::Protobuf(cutter) => cutter.push(chunk, items),
+        once(&mut self.failed, || {
+            // What still fits comes first, so that it does not matter in what chunks the bytes come.
+            let fits = chunk.get(..self.room).unwrap_or(chunk);
+            match &mut self.form {
+                ListForm::Json(cutter) => cutter.push(fits, items)?,
+                ListForm::Protobuf(cutter) => cutter.push(fits, items)?,
+            }
+            self.room -= fits.len();
+            if fits.len() < chunk.len() {
+                let (what, name) = ("the list", "list_bytes_max");
+                return Err(WireError::TooLarge { offset: 0, what, name, limit: self.limit });
+            }
+            Ok(())
         })
     }
 
@@ -74,7 +92,7 @@ impl<K> ListCutter<K> {
 /// In JSON, a stream is a sequence of values; newlines between them mean nothing, `type` may follow `object`, and one
 /// chunk may hold many events or a part of one. Each object has an allocation of its own and of its exact size.
 ///
-/// Memory: the unfinished event.
+/// Memory: the unfinished event. A clone goes on from the same byte.
 ///
 /// ```
 /// use reflector::wire::{Limits, WatchCutter, WatchEvent};
@@ -88,13 +106,13 @@ impl<K> ListCutter<K> {
 /// cutter.finish()?;
 /// # Ok::<(), reflector::wire::WireError>(())
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct WatchCutter<K> {
     form: WatchForm<K>,
     failed: Option<WireError>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum WatchForm<K> {
     Json(Box<json::watch::WatchCutter<K>>),
     Protobuf(Box<protobuf::watch::WatchCutter<K>>),

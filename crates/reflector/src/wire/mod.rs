@@ -86,11 +86,17 @@ pub struct Limits {
     /// in Go's `encoding/json`, so whatever an API server could read passes. Too small: a deep object fails the whole
     /// list or watch. Larger costs one byte per level.
     pub depth_max: usize,
+    /// One list, that is one page of it, in (decompressed) bytes; watches have no end and no such limit. Default: 32 GiB,
+    /// several times what an etcd of the recommended size (8 GiB) can hold. That is no protection of a smaller process:
+    /// how large a collection may become, only you know. Too small: the collection is never synced. Too large: a server
+    /// whose list never ends fills that much memory with well-formed objects.
+    pub list_bytes_max: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { object_bytes_max: 64 << 20, envelope_bytes_max: 1 << 20, depth_max: 10_000 }
+        let list_bytes_max = usize::try_from(32u64 << 30).unwrap_or(usize::MAX);
+        Self { object_bytes_max: 64 << 20, envelope_bytes_max: 1 << 20, depth_max: 10_000, list_bytes_max }
     }
 }
 
@@ -106,6 +112,13 @@ impl Limits {
     #[must_use]
     pub fn envelope_bytes_max(mut self, bytes: usize) -> Self {
         self.envelope_bytes_max = bytes;
+        self
+    }
+
+    /// These limits with another [`list_bytes_max`](Self::list_bytes_max).
+    #[must_use]
+    pub fn list_bytes_max(mut self, bytes: usize) -> Self {
+        self.list_bytes_max = bytes;
         self
     }
 

@@ -48,11 +48,14 @@ pub(crate) fn list_chunks<'a>(
     let failed = chunks.into_iter().try_for_each(|chunk| cutter.push(chunk, &mut items));
     let meta = cutter.finish();
     assert_eq!(failed.is_err(), failed.is_err() && meta.is_err(), "an error was forgotten");
-    let items = items.iter().map(|item| match item {
+    (items.iter().map(shown_item).collect(), meta)
+}
+
+pub(crate) fn shown_item(item: &ListItem<IgnoredAny>) -> Shown {
+    match item {
         ListItem::Object(object) => shown("", object),
         ListItem::Invalid(invalid) => Shown::Invalid(invalid.clone()),
-    });
-    (items.collect(), meta)
+    }
 }
 
 pub(crate) fn list(body: impl AsRef<[u8]>) -> Listed {
@@ -67,14 +70,17 @@ pub(crate) fn watch_chunks<'a>(chunks: impl IntoIterator<Item = &'a [u8]>, limit
     let failed = chunks.into_iter().try_for_each(|chunk| cutter.push(chunk, &mut events));
     let end = cutter.finish();
     assert_eq!(failed.is_err(), failed.is_err() && end.is_err(), "an error was forgotten");
-    let events = events.iter().map(|event| match event {
+    (events.iter().map(shown_event).collect(), end)
+}
+
+pub(crate) fn shown_event(event: &WatchEvent<IgnoredAny>) -> Shown {
+    match event {
         WatchEvent::Added(object) => shown("ADDED", object),
         WatchEvent::Modified(object) => shown("MODIFIED", object),
         WatchEvent::Deleted(object) => shown("DELETED", object),
         WatchEvent::Invalid(invalid) => Shown::Invalid(invalid.clone()),
         other => Shown::Other(format!("{other:?}")),
-    });
-    (events.collect(), end)
+    }
 }
 
 pub(crate) fn watch(body: impl AsRef<[u8]>) -> Watched {

@@ -3,7 +3,9 @@
 // Helpers outside the test functions are tests too.
 #![allow(clippy::unwrap_used)]
 
+mod boundaries;
 mod common;
+mod found;
 mod gzip;
 mod list;
 mod protobuf;

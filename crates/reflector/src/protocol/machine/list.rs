@@ -5,11 +5,11 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-use super::{Cycle, Deadline, Machine, Next, State, is_zero};
+use super::{Cycle, Deadline, Machine, Next, State, after, is_zero};
 use crate::{
     ResourceVersion,
     protocol::{
-        Class, Failure, InitialRead, Order, Streaming, SyncMethod, SyncReason, Time, Verb,
+        Class, Failure, InitialRead, Options, Order, Streaming, SyncMethod, SyncReason, Time, Verb,
         fingerprint::Fingerprint,
     },
     source::{ListOptions, VersionMatch},
@@ -25,6 +25,8 @@ pub(super) struct Listing {
     version: Option<ResourceVersion>,
     /// Tries of this page that failed.
     failures: u32,
+    /// When the page was asked for.
+    asked: Time,
     /// When the last byte came, or when the page was asked for.
     pub(super) heard: Time,
     /// Hashes of the continue tokens so far.
@@ -35,6 +37,13 @@ pub(super) struct Listing {
 const PAGES_MAX: usize = 100_000;
 
 impl Listing {
+    /// When to give up, and why: nothing comes any more, or it never ends.
+    pub(super) fn deadline(&self, options: &Options) -> Option<(Time, Deadline)> {
+        let silence = after(self.heard, options.idle_limit).map(|at| (at, Deadline::ListIdle));
+        let end = after(self.asked, options.list_deadline).map(|at| (at, Deadline::ListEnd));
+        silence.into_iter().chain(end).min_by_key(|(at, _)| *at)
+    }
+
     /// Whether a token leads on.
     fn is_new(&mut self, token: &str) -> bool {
         let mut hasher = DefaultHasher::new();
@@ -48,6 +57,7 @@ impl Listing {
         let ListOptions { version, version_match, limit, continue_token, .. } = &self.options;
         print.value((version, version_match.map(VersionMatch::as_str), limit, continue_token));
         print.value((&self.version, self.failures.min(PAGE_FAILURES_MAX)));
+        print.age(Some(self.asked), Time::MAX);
         print.age(Some(self.heard), Time::MAX);
         // A set has no order, and the sum of its hashes has none either.
         print.value(self.tokens.iter().fold(0, |sum: u64, token| sum.wrapping_add(*token)));
@@ -64,7 +74,15 @@ impl Machine {
         let options = self.first_page();
         self.ask_page(
             now,
-            Listing { reason, options, version: None, failures: 0, heard: now, tokens: HashSet::new() },
+            Listing {
+                reason,
+                options,
+                version: None,
+                failures: 0,
+                asked: now,
+                heard: now,
+                tokens: HashSet::new(),
+            },
         );
     }
 
@@ -98,10 +116,11 @@ impl Machine {
     }
 
     pub(super) fn ask_page(&mut self, now: Time, mut list: Listing) {
+        list.asked = now;
         list.heard = now;
         self.counts.lists += 1;
         self.orders.push_back(Order::List(list.options.clone()));
-        self.state = State::Listing(list);
+        self.state = State::Listing(Box::new(list));
     }
 
     /// One page came, whole; its objects are staged.
@@ -168,7 +187,7 @@ impl Machine {
     /// The list under way; whoever takes it puts a new state in its place.
     fn take_listing(&mut self) -> Option<Listing> {
         match std::mem::replace(&mut self.state, State::Created) {
-            State::Listing(list) => Some(list),
+            State::Listing(list) => Some(*list),
             other => {
                 self.state = other;
                 None
@@ -237,6 +256,12 @@ impl Machine {
         self.orders.push_back(Order::Close);
         let limit = self.options.idle_limit;
         self.handle_list_failed(now, Failure::deadline(format!("the list stood still for {limit:?}")));
+    }
+
+    pub(super) fn list_never_ends(&mut self, now: Time) {
+        self.orders.push_back(Order::Close);
+        let limit = self.options.list_deadline;
+        self.handle_list_failed(now, Failure::deadline(format!("the list had not ended after {limit:?}")));
     }
 
     /// Takes the list where the streaming list does not work, and remembers that for a while.

@@ -109,6 +109,8 @@ pub enum Deadline {
     InitialEvents,
     /// The next bytes of a list.
     ListIdle,
+    /// The end of a list.
+    ListEnd,
     /// The next bytes of a watch.
     WatchIdle,
     /// The end of a watch, by its own timeout.
@@ -128,7 +130,7 @@ pub enum Deadline {
 #[derive(Clone, Debug)]
 enum State {
     Created,
-    Listing(Listing),
+    Listing(Box<Listing>),
     Initial(Initial),
     Watching(Box<Watching>),
     Waiting { until: Time, next: Next, deadline: Deadline },
@@ -236,11 +238,10 @@ impl Machine {
     /// When to call [`handle_timeout`](Self::handle_timeout) at the latest, and what is waited for. `None` once stopped.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<(Time, Deadline)> {
-        let limit = |since: Time, what| since.checked_add(self.options.idle_limit).map(|at| (at, what));
         let state = match &self.state {
             State::Created | State::Stopped => return None,
             State::Waiting { until, deadline, .. } => Some((*until, *deadline)),
-            State::Listing(list) => limit(list.heard, Deadline::ListIdle),
+            State::Listing(list) => list.deadline(&self.options),
             State::Initial(initial) => {
                 initial.deadline(&self.options).map(|at| (at, Deadline::InitialEvents))
             }
@@ -263,6 +264,7 @@ impl Machine {
             match deadline {
                 Deadline::InitialEvents => self.initial_is_silent(now),
                 Deadline::ListIdle => self.list_is_silent(now),
+                Deadline::ListEnd => self.list_never_ends(now),
                 Deadline::WatchIdle => self.watch_is_idle(now),
                 Deadline::WatchTimeout => self.watch_outlived_its_timeout(now),
                 Deadline::Second => self.second_is_silent(now),

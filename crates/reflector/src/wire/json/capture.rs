@@ -31,7 +31,7 @@ pub(super) struct Bound {
 }
 
 /// The bytes of one value at a time. Those in the current chunk are copied only if the chunk ends before the value.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Capture {
     /// The offset where the value begins; `None` while nothing is captured.
     start: Option<u64>,
@@ -58,6 +58,13 @@ impl Capture {
     /// How many bytes of the open value lie before `end`.
     pub(super) fn pending(&self, end: u64) -> u64 {
         self.start.map_or(0, |start| end.saturating_sub(start))
+    }
+
+    /// The body cannot be read on from `end`: the open value may have been too large before that, which is the earlier
+    /// fault. In small chunks it would have been noticed.
+    pub(super) fn fault(&self, end: u64, chunk: Chunk<'_>, bound: Bound) -> Result<(), WireError> {
+        let Some(start) = self.start else { return Ok(()) };
+        self.check(start, chunk.part(start, end).len(), bound)
     }
 
     /// The chunk is over: what it holds of the open value is kept.

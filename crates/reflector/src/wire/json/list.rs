@@ -18,7 +18,7 @@ use crate::{
 const ITEM: usize = 2;
 
 /// Cuts a list in JSON into its items while it arrives.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::wire) struct ListCutter<K> {
     scanner: Scanner,
     capture: Capture,
@@ -32,7 +32,7 @@ pub(in crate::wire) struct ListCutter<K> {
 }
 
 /// What is known of the list so far.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Envelope {
     /// The member that is being read.
     member: Option<Member>,
@@ -97,7 +97,15 @@ impl<K> ListCutter<K> {
     fn take(&mut self, bytes: &[u8], items: &mut Vec<ListItem<K>>) -> Result<(), WireError> {
         let chunk = Chunk { bytes, base: self.scanner.offset() };
         let mut rest = bytes;
-        while let Some(token) = self.scanner.next(&mut rest)? {
+        loop {
+            let token = match self.scanner.next(&mut rest) {
+                Ok(Some(token)) => token,
+                Ok(None) => break,
+                Err(error) => {
+                    self.capture.fault(self.scanner.offset(), chunk, self.bound())?;
+                    return Err(error);
+                }
+            };
             match token {
                 Token::Start { depth: 0, .. } if self.envelope.complete => {
                     let offset = self.scanner.offset() - 1;

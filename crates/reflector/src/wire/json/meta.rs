@@ -45,7 +45,7 @@ enum Field {
 }
 
 /// Follows the tokens of one object, and tells the scanner how deep to look.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Walk {
     /// The depth at which objects lie.
     depth: usize,
@@ -265,7 +265,7 @@ pub(crate) fn object_from_json<K>(json: &[u8]) -> Result<Object<K>, Box<InvalidO
 }
 
 /// Writes `kind` and `apiVersion` into objects that lack them, as the items of built-in lists do (K13).
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Filler {
     both: Vec<u8>,
     kind: Vec<u8>,

@@ -80,7 +80,7 @@ enum Number {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Scanner {
     state: State,
     /// For each open bracket outside the innermost: whether it is `{`.

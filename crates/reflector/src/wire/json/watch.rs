@@ -16,7 +16,7 @@ use crate::wire::{
 const OBJECT: usize = 1;
 
 /// Cuts a watch stream in JSON into its events while it arrives.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::wire) struct WatchCutter<K> {
     scanner: Scanner,
     /// Of the whole event, so that it does not matter whether `type` or `object` comes first.
@@ -29,7 +29,7 @@ pub(in crate::wire) struct WatchCutter<K> {
 }
 
 /// Where the members of the event lie, as far as they are known, as offsets in the body.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Event {
     /// The member that is being read, and where its value began.
     member: Option<(Member, u64)>,
@@ -78,15 +78,17 @@ impl<K> WatchCutter<K> {
 
     fn take(&mut self, bytes: &[u8], events: &mut Vec<WatchEvent<K>>) -> Result<(), WireError> {
         let chunk = Chunk { bytes, base: self.scanner.offset() };
-        // An event is an object and a few bytes around it; the object alone is measured when it ends.
-        let bound = Bound {
-            what: "a watch event",
-            name: "object_bytes_max + envelope_bytes_max",
-            limit: self.limits.object_bytes_max.saturating_add(self.limits.envelope_bytes_max),
-            used: 0,
-        };
+        let bound = self.bound();
         let mut rest = bytes;
-        while let Some(token) = self.scanner.next(&mut rest)? {
+        loop {
+            let token = match self.scanner.next(&mut rest) {
+                Ok(Some(token)) => token,
+                Ok(None) => break,
+                Err(error) => {
+                    self.check_size()?;
+                    return Err(error);
+                }
+            };
             match token {
                 Token::Start { depth: 0, .. } => {
                     self.capture.begin(self.scanner.offset() - 1);
@@ -94,6 +96,7 @@ impl<K> WatchCutter<K> {
                     self.scanner.watch = 1;
                 }
                 Token::End { depth: 0 } => {
+                    self.check_size()?;
                     let read =
                         Reading { event: &self.event, places: &self.walk.places, filler: &self.filler };
                     let end = self.scanner.offset();
@@ -106,7 +109,44 @@ impl<K> WatchCutter<K> {
                 _ => self.walk.token(token, &mut self.scanner),
             }
         }
+        self.check_size()?;
         self.capture.chunk_ends(chunk, bound)
+    }
+
+    /// An event is an object and a few bytes around it.
+    fn bound(&self) -> Bound {
+        Bound {
+            what: "a watch event",
+            name: "object_bytes_max + envelope_bytes_max",
+            limit: self.limits.object_bytes_max.saturating_add(self.limits.envelope_bytes_max),
+            used: 0,
+        }
+    }
+
+    /// Refuses an event and an object that are too large as far as they have come. Of two limits the one counts that was
+    /// passed first, so that it does not matter in what chunks the bytes come.
+    fn check_size(&self) -> Result<(), WireError> {
+        let now = self.scanner.offset();
+        let passed = |(start, end): (u64, u64), limit: usize| {
+            let at = start.saturating_add(limit as u64);
+            (at < end).then_some(at)
+        };
+        let Bound { what, name, limit, .. } = self.bound();
+        let event = (now - self.capture.pending(now), now);
+        let object = match self.event.member {
+            Some((Member::Object, start)) => Some((start, now)),
+            _ => self.event.object,
+        };
+        let object_limit = self.limits.object_bytes_max;
+        let object_passed = object.and_then(|object| Some((object.0, passed(object, object_limit)?)));
+        match (passed(event, limit), object_passed) {
+            (event_passed, Some((offset, at))) if event_passed.is_none_or(|event| at < event) => {
+                let (what, name, limit) = ("an object", "object_bytes_max", object_limit);
+                Err(WireError::TooLarge { offset, what, name, limit })
+            }
+            (Some(_), _) => Err(WireError::TooLarge { offset: event.0, what, name, limit }),
+            (None, _) => Ok(()),
+        }
     }
 
     fn member_starts(&mut self, token: Token) {
@@ -133,11 +173,7 @@ impl<K> WatchCutter<K> {
             Member::Message => self.event.message = place,
             Member::Object => {
                 self.event.object = place;
-                let limit = self.limits.object_bytes_max;
-                if self.scanner.offset() - start > limit as u64 {
-                    let (what, name) = ("an object", "object_bytes_max");
-                    return Err(WireError::TooLarge { offset: start, what, name, limit });
-                }
+                self.check_size()?;
             }
         }
         Ok(())

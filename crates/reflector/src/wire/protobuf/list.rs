@@ -7,14 +7,14 @@ use reflector_protobuf::{
     wire::{Fields, Value, WireError as Malformed, WireType, read_tag, read_varint},
 };
 
-use super::{meta, pending::Pending, status_json};
+use super::{meta, pending::Pending};
 use crate::{
     ResourceVersion,
     wire::{Limits, ListItem, ListMeta, Status, TypeMeta, WireError, status::short_line},
 };
 
 /// Cuts a list in protobuf into its items while it arrives.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::wire) struct ListCutter<K> {
     pending: Pending,
     envelope: Envelope,
@@ -23,7 +23,7 @@ pub(in crate::wire) struct ListCutter<K> {
 }
 
 /// What is known of the list so far.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Envelope {
     place: Place,
     api_version: String,
@@ -85,9 +85,10 @@ impl<K> ListCutter<K> {
     }
 }
 
-/// The head of a field: its number and type, where its content begins, and how long that is.
+/// The head of a field: its number, whether it is of bytes, where its content begins, and how long that is.
 struct Head {
     number: u32,
+    is_bytes: bool,
     begin: usize,
     length: u64,
 }
@@ -104,19 +105,19 @@ fn head(bytes: &[u8], offset: u64) -> Result<Option<Head>, WireError> {
         Ok(tag) => tag,
         Err(error) => return incomplete(error),
     };
-    let fixed = |length: u64| Ok(Some(Head { number, begin: at, length }));
+    let fixed = |length: u64| Ok(Some(Head { number, is_bytes: false, begin: at, length }));
     match wire_type {
         WireType::I64 => fixed(8),
         WireType::I32 => fixed(4),
         WireType::Varint => {
             let begin = at;
             match read_varint(bytes, &mut at) {
-                Ok(_) => Ok(Some(Head { number, begin, length: (at - begin) as u64 })),
+                Ok(_) => Ok(Some(Head { number, is_bytes: false, begin, length: (at - begin) as u64 })),
                 Err(error) => incomplete(error),
             }
         }
         WireType::Bytes => match read_varint(bytes, &mut at) {
-            Ok(length) => Ok(Some(Head { number, begin: at, length })),
+            Ok(length) => Ok(Some(Head { number, is_bytes: true, begin: at, length })),
             Err(error) => incomplete(error),
         },
     }
@@ -124,6 +125,17 @@ fn head(bytes: &[u8], offset: u64) -> Result<Option<Head>, WireError> {
 
 pub(super) fn malformed(offset: u64, error: &Malformed) -> WireError {
     WireError::Protobuf { offset, what: error.to_string() }
+}
+
+impl Head {
+    /// A field that is needed must be of bytes, as Go's decoder asks.
+    fn check_bytes(&self, offset: u64) -> Result<(), WireError> {
+        if self.is_bytes {
+            return Ok(());
+        }
+        let what = format!("field {} is of another wire type than bytes", self.number);
+        Err(WireError::Protobuf { offset, what })
+    }
 }
 
 impl Envelope {
@@ -181,6 +193,9 @@ impl Envelope {
         list_seen: bool,
     ) -> Result<usize, WireError> {
         let Some(head) = head(bytes, offset)? else { return Ok(0) };
+        if matches!(head.number, TYPE_META | RAW) {
+            head.check_bytes(offset)?;
+        }
         match head.number {
             TYPE_META => {
                 let Some(type_meta) = self.whole(bytes, &head, offset, limits)? else { return Ok(0) };
@@ -190,8 +205,14 @@ impl Envelope {
             RAW if list_seen => {
                 Err(WireError::Protobuf { offset, what: "a second list in one envelope".to_owned() })
             }
+            // Waits for the whole of it: what it says must not depend on how much has arrived.
+            RAW if self.kind == "Status" && head.length <= limits.envelope_bytes_max as u64 => {
+                let Some(status) = content(bytes, &head) else { return Ok(0) };
+                let message = status_message(status).unwrap_or_default();
+                Err(WireError::NotAList { kind: self.kind.clone(), message })
+            }
             RAW => {
-                self.check_kind(bytes, offset)?;
+                self.check_kind(offset)?;
                 self.place = self.within(head.length);
                 Ok(head.begin)
             }
@@ -225,6 +246,9 @@ impl Envelope {
             }
             return Ok(0);
         };
+        if matches!(head.number, METADATA | ITEMS) {
+            head.check_bytes(offset)?;
+        }
         let used = (head.begin as u64).saturating_add(head.length);
         let Some(after) = left.checked_sub(used) else {
             return Err(WireError::Protobuf { offset, what: "a field ends after its list".to_owned() });
@@ -292,10 +316,9 @@ impl Envelope {
     }
 
     /// Finds out what the items are, before the first one comes.
-    fn check_kind(&mut self, bytes: &[u8], offset: u64) -> Result<(), WireError> {
+    fn check_kind(&mut self, offset: u64) -> Result<(), WireError> {
         let Some(item) = self.kind.strip_suffix("List") else {
-            let message = status_of(&self.kind, bytes).map(|status| status.message).unwrap_or_default();
-            return Err(WireError::NotAList { kind: self.kind.clone(), message });
+            return Err(WireError::NotAList { kind: self.kind.clone(), message: String::new() });
         };
         self.items = Kind::find(&self.api_version, item);
         if self.items.is_none() {
@@ -310,14 +333,11 @@ fn content<'a>(bytes: &'a [u8], head: &Head) -> Option<&'a [u8]> {
     bytes.get(head.begin..)?.get(..usize::try_from(head.length).ok()?)
 }
 
-/// The Status that came where a list was expected, as far as it has arrived.
-fn status_of(kind: &str, raw: &[u8]) -> Option<Status> {
-    let mut body = PREFIX.to_vec();
-    let type_meta = [&[0x12, u8::try_from(kind.len()).ok()?][..], kind.as_bytes()].concat();
-    body.extend([0x0a, u8::try_from(type_meta.len()).ok()?]);
-    body.extend(type_meta);
-    body.extend(raw);
-    Some(Status::from_body(200, None, &status_json(&body)?))
+/// What a Status says that came where a list was expected.
+fn status_message(message: &[u8]) -> Option<String> {
+    let mut json = Vec::new();
+    reflector_protobuf::to_json(Kind::find("v1", "Status")?, message, &mut json).ok()?;
+    Some(Status::from_object(&json).message)
 }
 
 fn list_meta(bytes: &[u8], offset: u64) -> Result<ListMeta, WireError> {

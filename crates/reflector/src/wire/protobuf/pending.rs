@@ -1,7 +1,7 @@
 //! What has arrived and is not complete yet.
 
 /// Bytes that were not used up, put in front of the next ones.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Pending {
     bytes: Vec<u8>,
     /// How many bytes of the body were used up.

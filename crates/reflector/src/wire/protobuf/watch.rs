@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Cuts a watch stream in protobuf into its events while it arrives.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::wire) struct WatchCutter<K> {
     pending: Pending,
     limits: Limits,
@@ -31,7 +31,7 @@ pub(in crate::wire) struct WatchCutter<K> {
 }
 
 /// What the last object was, which is what the next one will be.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Kinds {
     last: Option<Kind>,
 }

@@ -221,6 +221,34 @@ fn silence() {
     rig.expect_wait(1.6, 3.2).expect("list limit=500 continue=t");
 }
 
+/// Drop by drop, a server could hold a list open for ever: bytes come, and nothing is ever synced.
+#[test]
+fn a_list_that_drips_for_ever() {
+    let mut rig = Rig::start(lists());
+    rig.take();
+    for _ in 0..22 {
+        rig.advance(80.0).expect("");
+        rig.machine.handle_progress(rig.now);
+    }
+    rig.expect_deadline(Deadline::ListEnd, 40.0).expect("close; abandon; report list silent");
+    assert_eq!(rig.reports[0].failure.to_string(), "the list had not ended after 1800s");
+    // Each page has the time for itself.
+    rig.expect_wait(0.8, 1.6).expect("begin first list; list limit=500");
+    rig.advance(80.0);
+    rig.page("1", "t").take();
+    for _ in 0..22 {
+        rig.advance(80.0).expect("");
+        rig.machine.handle_progress(rig.now);
+    }
+    rig.advance(40.0).expect("close; report list silent");
+    let mut rig = Rig::start(Options { list_deadline: std::time::Duration::MAX, ..lists() });
+    rig.take();
+    for _ in 0..100 {
+        rig.advance(80.0).expect("");
+        rig.machine.handle_progress(rig.now);
+    }
+}
+
 /// `Duration::MAX` in any option is "never", and nothing overflows.
 #[test]
 fn never_is_a_time() {
@@ -230,6 +258,7 @@ fn never_is_a_time() {
         streaming_probe_after: never,
         deadline_margin: never,
         idle_limit: never,
+        list_deadline: never,
         slow_retry: never,
         poll_interval: never,
         resync_every: Some(never),

@@ -282,7 +282,7 @@ impl<K, S: Store<K>> Core<K, S> {
                 Order::Stopped => self.stopped = true,
             }
         }
-        self.metrics.show(&self.machine.status(), self.store.object_count());
+        self.metrics.show(now, &self.machine.status(), self.store.object_count());
         !self.stopped
     }
 

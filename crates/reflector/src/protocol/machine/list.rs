@@ -16,6 +16,8 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Listing {
     pub(super) reason: SyncReason,
+    /// When the first page was asked for: what it shows is not older, however long the other pages take.
+    since: Time,
     /// The next page, or the one that was asked for.
     options: ListOptions,
     /// The version of the first page, which is the version of the whole.
@@ -50,7 +52,15 @@ impl Machine {
         let options = self.first_page();
         self.ask_page(
             now,
-            Listing { reason, options, version: None, failures: 0, heard: now, tokens: HashSet::new() },
+            Listing {
+                reason,
+                since: now,
+                options,
+                version: None,
+                failures: 0,
+                heard: now,
+                tokens: HashSet::new(),
+            },
         );
     }
 
@@ -124,7 +134,7 @@ impl Machine {
             self.report_behind_floor(now, Verb::List, list.version.as_ref());
             return self.begin_list(now, list.reason);
         }
-        self.commit(now, list.version);
+        self.commit(now, list.since, list.version);
         if self.version.is_none() {
             // The watch cannot begin where the list ended, so what is deleted in between would stay for ever (D32).
             // The watch makes it fast, and lists at an interval make it right.

@@ -80,6 +80,10 @@ pub struct Machine {
     blocked: Option<ErrorReport>,
     last_contact: Option<Time>,
     last_proof: Option<Time>,
+    /// `last_proof` before what the store was given last: what holds if it refuses that.
+    proof_before: Option<Time>,
+    /// When the collection was last read to its end.
+    read: Option<Time>,
     /// When it was last asked whether a silent server is there, and not behind the copy.
     checked: Option<Time>,
     /// Whether the store held the whole collection before the last commit was ordered.
@@ -192,6 +196,8 @@ impl Machine {
             blocked: None,
             last_contact: None,
             last_proof: None,
+            proof_before: None,
+            read: None,
             checked: None,
             synced_before: false,
             next_resync: None,
@@ -234,7 +240,9 @@ impl Machine {
             State::Initial(initial) => {
                 initial.deadline(&self.options).map(|at| (at, Deadline::InitialEvents))
             }
-            State::Watching(watch) => watch.deadline(&self.options, self.last_proof.max(self.checked)),
+            State::Watching(watch) => {
+                watch.deadline(&self.options, self.last_proof.max(self.checked).max(self.read))
+            }
         };
         // A resync of an empty store, or a verification of what is being read, would be nothing.
         let resync = self.next_resync.filter(|_| self.synced).map(|at| (at, Deadline::Resync));
@@ -271,7 +279,7 @@ impl Machine {
         }
     }
 
-    /// Bytes came on the main request: whoever is there is alive.
+    /// Bytes came on the main request: whoever is there is alive. Told before what the bytes brought.
     pub fn handle_progress(&mut self, now: Time) {
         match &mut self.state {
             State::Listing(list) => list.heard = now,
@@ -281,6 +289,7 @@ impl Machine {
             _ => return,
         }
         self.last_contact = Some(now);
+        self.proof_before = self.last_proof;
     }
 
     /// An object without usable metadata was passed over. It is neither progress nor an accepted event.
@@ -299,6 +308,7 @@ impl Machine {
         if matches!(self.state, State::Created | State::Stopped) {
             return;
         }
+        self.last_proof = self.proof_before;
         self.close_all();
         self.orders.push_back(Order::AbandonReplace);
         let failure = Failure::malformed(format!("the store refused a change: {}", error.into()));
@@ -309,7 +319,6 @@ impl Machine {
     pub fn handle_commit_failed(&mut self, now: Time, error: impl Into<String>) {
         self.synced = self.synced_before;
         if !self.synced {
-            self.last_proof = None;
             self.version = None;
         }
         self.handle_store_failed(now, error);
@@ -388,8 +397,8 @@ impl Machine {
         self.orders.push_back(Order::BeginReplace { reason, method, history });
     }
 
-    /// The store has the whole collection, as of `version`.
-    fn commit(&mut self, now: Time, version: Option<ResourceVersion>) {
+    /// The store has the whole collection, as of `version`, which was the present state at `as_of` or later.
+    fn commit(&mut self, now: Time, as_of: Time, version: Option<ResourceVersion>) {
         let version = version.filter(|v| !is_zero(v));
         self.orders.push_back(Order::CommitReplace { version: version.clone() });
         self.version = version;
@@ -405,12 +414,14 @@ impl Machine {
         self.counts.syncs += 1;
         self.next_verify = self.options.relist_every.map(|every| now + every);
         self.succeed(now);
-        self.proof(now);
+        self.proof_before = self.last_proof;
+        self.proof(now, as_of);
+        self.read = Some(now);
     }
 
-    /// The copy is current as of now.
-    fn proof(&mut self, now: Time) {
-        self.last_proof = Some(now);
+    /// It is known now that the copy was current at `as_of`.
+    fn proof(&mut self, now: Time, as_of: Time) {
+        self.last_proof = self.last_proof.max(Some(as_of));
         self.last_contact = Some(now);
     }
 

@@ -110,6 +110,7 @@ impl Machine {
             && !absence.deleted
         {
             absence.deleted = true;
+            self.synced_before = true;
             self.begin_replace(SyncReason::Absent, SyncMethod::List);
             self.orders.push_back(Order::CommitReplace { version: None });
             self.version = None;

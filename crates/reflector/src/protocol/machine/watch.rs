@@ -231,7 +231,7 @@ impl Machine {
 
     /// The watch proved that the copy is current: whatever was begun because of its silence is needless.
     fn is_current(&mut self, now: Time) {
-        self.proof(now);
+        self.proof(now, now);
         let State::Watching(watch) = &mut self.state else { return };
         if matches!(watch.second, Second::Check { because: Because::Idle, .. } | Second::Reopen { .. }) {
             watch.second = Second::None;
@@ -452,7 +452,7 @@ impl Machine {
             Some(Ordering::Less) => self.rewound(now, &current),
             order => {
                 if order == Some(Ordering::Equal) && held == self.version {
-                    self.proof(now);
+                    self.proof(now, since);
                 }
                 self.reopen_if(now, because);
             }

@@ -105,6 +105,18 @@ fn absent_for_long() {
     }
 }
 
+/// The store could not let go of the objects: it holds what it held.
+#[test]
+fn an_absence_that_cannot_be_committed() {
+    let options = Options { delete_absent_after: Some(secs(0.0)), ..lists() };
+    let mut rig = Rig::synced(options, "10");
+    rig.error("404").take();
+    let (at, _) = rig.machine.poll_timeout().unwrap();
+    rig.at(at).list_fails("404").take();
+    rig.machine.handle_commit_failed(rig.now, "disk full");
+    assert!(rig.status().synced);
+}
+
 /// I70: lists at an interval, and the watch is tried again half an hour later.
 #[test]
 fn polling() {

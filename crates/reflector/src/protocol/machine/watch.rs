@@ -73,7 +73,11 @@ impl Watching {
     /// `quiet` is since when there was no sign that the copy is current. It goes on from watch to watch: a proxy that
     /// ends each of them in time must not hide the silence.
     pub(super) fn deadline(&self, options: &Options, quiet: Option<Time>) -> Option<(Time, Deadline)> {
-        let quiet = if self.opened { quiet.unwrap_or(self.heard) } else { self.heard };
+        let quiet = if self.opened {
+            quiet.unwrap_or(self.heard)
+        } else {
+            quiet.max(Some(self.heard)).unwrap_or_default()
+        };
         let idle = match self.second {
             Second::None => after(quiet, options.idle_limit).map(|at| (at, Deadline::WatchIdle)),
             Second::Check { since, .. } | Second::Reopen { since, .. } => {
@@ -393,10 +397,12 @@ impl Machine {
     /// Nothing came for a while. Silence proves nothing, so ask.
     pub(super) fn watch_is_idle(&mut self, now: Time) {
         let State::Watching(watch) = &mut self.state else { return };
-        if watch.opened {
+        // Not even headers: nothing can be lost by giving it up. But where one watch after the other is not answered, a
+        // proxy may hold the headers back until there is an event, and there may be none for ever: a server whose
+        // collection went back in time has none.
+        if watch.opened || self.row.class() == Some(Class::Silent) {
             self.check(now, Because::Idle);
         } else {
-            // Not even headers: nothing can be lost by giving it up.
             self.watch_is_dead(now, "no answer");
         }
     }

@@ -216,3 +216,35 @@ fn silence_without_a_version() {
         "check limit=1; close; close second; begin verify streaming; watch match=NotOlderThan initial",
     );
 }
+
+/// A proxy that holds the headers back until there is an event, and a collection that went back in time and is quiet: no
+/// watch is ever answered, and only a check tells.
+#[test]
+fn watches_without_headers_are_checked() {
+    let mut rig = Rig::start(lists());
+    rig.page("10", "").take();
+    rig.expect_deadline(Deadline::WatchIdle, 90.0).expect("close; close second; report watch silent");
+    rig.expect_wait(0.8, 1.6).expect("watch rv=10");
+    rig.expect_deadline(Deadline::WatchIdle, 90.0).expect("check limit=1");
+    rig.checked(Ok(rv("9"))).take();
+    assert_eq!(rig.last().class, Class::Rewound);
+
+    // The version is ours: the copy is current. The watch is opened again, and given up if that brings nothing.
+    let mut rig = Rig::start(lists());
+    rig.page("10", "").take();
+    rig.expect_deadline(Deadline::WatchIdle, 90.0).take();
+    rig.expect_wait(0.8, 1.6).take();
+    rig.expect_deadline(Deadline::WatchIdle, 90.0).take();
+    rig.checked(Ok(rv("10"))).expect("reopen rv=10");
+    assert_eq!(rig.status().last_proof, Some(rig.now));
+    rig.expect_deadline(Deadline::Second, 90.0).expect("close; close second; report watch silent");
+
+    // The check is refused: the next one is 90 s later.
+    let mut rig = Rig::start(lists());
+    rig.page("10", "").take();
+    rig.expect_deadline(Deadline::WatchIdle, 90.0).take();
+    rig.expect_wait(0.8, 1.6).take();
+    rig.expect_deadline(Deadline::WatchIdle, 90.0).take();
+    rig.checked(Err(failure("429"))).expect("report list throttled");
+    rig.expect_deadline(Deadline::WatchIdle, 90.0);
+}

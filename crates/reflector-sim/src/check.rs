@@ -27,6 +27,8 @@ pub(crate) const REQUESTS_PER_MINUTE: usize = 70;
 /// What is known of the copy so far.
 pub(crate) struct Check {
     selected: bool,
+    /// Lists have versions. Where they have none, that of a watch says little about the whole.
+    versions: bool,
     /// The branch and revision that the copy was seen at last.
     at: (usize, u64),
     /// A restored etcd has given out the versions again that the copy had: nobody can see it (a known limit), until the
@@ -41,6 +43,7 @@ impl Check {
     pub(crate) fn new(setup: &Setup, cluster: &Cluster) -> Self {
         Self {
             selected: setup.selector,
+            versions: cluster.nature.versions,
             at: (0, 0),
             blind: false,
             floor: Some(cluster.history.present().head).filter(|_| !setup.any),
@@ -78,20 +81,18 @@ impl Check {
             let empty = snapshot.is_empty();
             return empty.then_some(()).ok_or("there are objects before the first complete read".into());
         }
-        let Some(rev) = snapshot.version().and_then(number) else {
+        let version = snapshot.version().and_then(number).filter(|_| self.versions);
+        let Some(rev) = version else {
             return snapshot.iter().try_for_each(|object| real(object, cluster));
         };
         let branches = &cluster.history.branches;
-        let had = |branch: usize| {
-            let known = &branches[branch];
+        let had = |branch: &usize| {
+            let known = &branches[*branch];
             rev <= known.head && same(snapshot, &known.at(rev), self.selected, branches.len() > 1).is_ok()
         };
-        // A restored snapshot leaves the branch where its versions end, but not before.
-        let found = (self.at.0..branches.len()).find(|branch| had(*branch));
+        let forward = |branch: &usize| (*branch, rev) >= self.at || self.blind;
+        let found = (0..branches.len()).filter(forward).find(had);
         if let Some(branch) = found {
-            if (branch, rev) < self.at && !self.blind {
-                return Err(format!("the copy went back from {:?} to {:?}", self.at, (branch, rev)));
-            }
             if let Some(floor) = self.floor.take()
                 && branch == 0
                 && rev < floor
@@ -102,7 +103,11 @@ impl Check {
             self.at = (branch, rev);
             return Ok(());
         }
-        let overtaken = branches.iter().skip(self.at.0 + 1).any(|branch| branch.fork < rev && branch.head >= rev);
+        if (0..branches.len()).any(|branch| had(&branch)) {
+            return Err(format!("the copy went back from {:?} to {rev}", self.at));
+        }
+        let overtaken =
+            branches.iter().skip(self.at.0 + 1).any(|branch| branch.fork < rev && branch.head >= rev);
         if overtaken || self.blind {
             self.blind = true;
             return Ok(());
@@ -130,7 +135,7 @@ impl Check {
         let Some(sent) = note.sent else {
             return Err("the copy is called current, though nothing came".into());
         };
-        let Some(version) = status.version.as_ref().and_then(number) else {
+        let Some(version) = status.version.as_ref().and_then(number).filter(|_| self.versions) else {
             return Ok(());
         };
         if !note.versions.contains(&version) {
@@ -228,7 +233,11 @@ fn real(object: &Object<Body>, cluster: &Cluster) -> Result<(), String> {
     is.then_some(()).ok_or_else(|| format!("there never was {object:?}"))
 }
 
-fn folds(folded: &Folded, snapshot: &Snapshot<Body>, wanted: impl Fn(&Object<Body>) -> bool) -> Result<(), String> {
+fn folds(
+    folded: &Folded,
+    snapshot: &Snapshot<Body>,
+    wanted: impl Fn(&Object<Body>) -> bool,
+) -> Result<(), String> {
     let mut held = folded.values();
     for object in snapshot.iter().filter(|object| wanted(object)) {
         match held.next() {
@@ -284,7 +293,7 @@ fn bounds(copy: &Copy, cluster: &Cluster) -> Result<(), String> {
         if let Some(subscription) = &follower.subscription {
             let lag = subscription.lag();
             let most = follower.bound();
-            if lag.waiting + lag.present > most + usize::from(KEYS) {
+            if lag.waiting + lag.present > most {
                 return Err(format!("subscriber {number} has {lag:?} in line, at most {most} are allowed"));
             }
         }
@@ -304,7 +313,11 @@ fn bounds(copy: &Copy, cluster: &Cluster) -> Result<(), String> {
 /// # Errors
 ///
 /// What is.
-pub(crate) fn has_stopped(status: &Status, deadline: Option<Duration>, cluster: &Cluster) -> Result<(), String> {
+pub(crate) fn has_stopped(
+    status: &Status,
+    deadline: Option<Duration>,
+    cluster: &Cluster,
+) -> Result<(), String> {
     if status.phase != Phase::Stopped {
         return Err(format!("after the end the phase is {}", status.phase));
     }

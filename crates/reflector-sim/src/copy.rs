@@ -13,8 +13,8 @@ use std::{
 
 use futures::{Stream, task::noop_waker};
 use reflector::{
-    Cache, Change, Event, Index, IndexBy, LabelSelector, Object, ObjectKey, ResourceVersion, Store, StoreError,
-    Subscription,
+    Cache, Change, Event, Index, IndexBy, LabelSelector, Object, ObjectKey, ResourceVersion, Store,
+    StoreError, Subscription,
     protocol::History,
     store::{
         CacheWriter, Compress, DeltaFifo, DeltaFifoOptions, DeltaFifoWriter, Ended, FifoDelta, Policy,
@@ -58,7 +58,11 @@ impl Both {
 }
 
 impl Store<Body> for Both {
-    fn apply(&mut self, changes: Vec<Change<Body>>, version: Option<&ResourceVersion>) -> Result<(), StoreError> {
+    fn apply(
+        &mut self,
+        changes: Vec<Change<Body>>,
+        version: Option<&ResourceVersion>,
+    ) -> Result<(), StoreError> {
         self.refuses()?;
         self.queue.apply(changes.clone(), version)?;
         self.cache.apply(changes, version)
@@ -293,8 +297,10 @@ impl Following {
     /// The most that may wait for it.
     pub(crate) fn bound(&self) -> usize {
         let keys = usize::from(KEYS);
-        // Besides objects there are signs in line: the sync, and the last bookmark.
-        let few = 4;
+        // Changes are put in line by whoever looks, or by the writer when there are more than this. Besides objects there
+        // are signs in line: the sync, and the last bookmark. And what was there at the start is told by and by.
+        let unsorted = 1024;
+        let few = keys + unsorted + 4;
         match self.options.queue {
             Queue::Merge => keys + few,
             Queue::Deliver => 2 * keys + few,

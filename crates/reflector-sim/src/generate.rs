@@ -4,9 +4,7 @@ use fastrand::Rng;
 
 use crate::{
     cluster::object::KEYS,
-    plan::{
-        Action, Fault, Follower, Format, Meets, Millis, Nature, Plan, Queue, Setup, Step, Streaming,
-    },
+    plan::{Action, Fault, Follower, Format, Meets, Millis, Nature, Plan, Queue, Setup, Step, Streaming},
 };
 
 /// The schedule of a seed.

@@ -11,7 +11,9 @@ fn main() {
         let outcome = reflector_sim::run(&plan, n == 1);
         if n == 1 {
             println!("{plan:#?}");
-            for line in &outcome.story { println!("{line}"); }
+            for line in &outcome.story {
+                println!("{line}");
+            }
         }
         most = most.max(outcome.requests_most);
         slowest = slowest.max(outcome.caught_up_after);
@@ -22,9 +24,15 @@ fn main() {
             let kind: String = failure.chars().filter(|c| !c.is_ascii_digit()).take(60).collect();
             let e = kinds.entry(kind).or_default();
             e.0 += 1;
-            if e.1.len() < 3 { e.1.push(seed); println!("{seed}: {failure}"); }
+            if e.1.len() < 3 {
+                e.1.push(seed);
+                println!("{seed}: {failure}");
+            }
         }
     }
     println!("{kinds:#?}");
-    println!("{n} schedules, {failures} failures, most {most}, slowest {slowest:?}, facts {facts}, blind {blind}, {:?}", begin.elapsed());
+    println!(
+        "{n} schedules, {failures} failures, most {most}, slowest {slowest:?}, facts {facts}, blind {blind}, {:?}",
+        begin.elapsed()
+    );
 }

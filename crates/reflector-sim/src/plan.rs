@@ -389,7 +389,9 @@ impl fmt::Display for Action {
                 write!(f, "the permission is withdrawn for {}", Time(*time))?;
                 f.write_str(if *ends { ", and watches are ended" } else { "" })
             }
-            Self::ExpireToken(time) => write!(f, "the token expires, and cannot be renewed for {}", Time(*time)),
+            Self::ExpireToken(time) => {
+                write!(f, "the token expires, and cannot be renewed for {}", Time(*time))
+            }
             Self::Cut => f.write_str("all connections are reset"),
             Self::HalfOpen => f.write_str("nothing comes any more on the open connections"),
             Self::Partition(time, late) => {
@@ -397,7 +399,9 @@ impl fmt::Display for Action {
                 f.write_str(if *late { ", and then arrives" } else { ", and is lost" })
             }
             Self::Slow(time) => write!(f, "for a minute every message takes {}", Time(*time)),
-            Self::Answer(fault, meets, n) => write!(f, "the next {n} of {meets:?} are answered with {fault:?}"),
+            Self::Answer(fault, meets, n) => {
+                write!(f, "the next {n} of {meets:?} are answered with {fault:?}")
+            }
             Self::Outage(fault, meets, time) => {
                 write!(f, "for {} {meets:?} are answered with {fault:?}", Time(*time))
             }
@@ -405,7 +409,9 @@ impl fmt::Display for Action {
             Self::CloseStreams => f.write_str("all streams end cleanly"),
             Self::Replay => f.write_str("the open watch repeats its last events"),
             Self::Unreadable(key, false) => write!(f, "{} comes with unreadable metadata", name(*key)),
-            Self::Unreadable(key, true) => write!(f, "{} is deleted, and the event is unreadable", name(*key)),
+            Self::Unreadable(key, true) => {
+                write!(f, "{} is deleted, and the event is unreadable", name(*key))
+            }
             Self::StoreFails(n) => write!(f, "the store refuses the next {n} changes"),
             Self::CommitFails => f.write_str("the store refuses the next commit"),
             Self::Follow(follower) => write!(f, "a subscriber comes: {follower:?}"),

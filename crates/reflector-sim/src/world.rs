@@ -6,13 +6,6 @@ use std::{
     time::Duration,
 };
 
-use fastrand::Rng;
-use futures::task::noop_waker;
-use reflector::{
-    driver::{Core, Fact},
-    protocol::{BackoffOptions, InitialRead, Machine, Options, Phase, Status},
-    source::Selection,
-};
 use crate::{
     check::{Check, has_stopped},
     cluster::{
@@ -22,6 +15,13 @@ use crate::{
     copy::{Both, Copy},
     plan::{Action, Plan, Setup},
     receive::{Note, receive},
+};
+use fastrand::Rng;
+use futures::task::noop_waker;
+use reflector::{
+    driver::{Core, Fact},
+    protocol::{BackoffOptions, InitialRead, Machine, Options, Phase, Status},
+    source::Selection,
 };
 
 /// After the last step there is so much time before everything is made well.
@@ -122,6 +122,8 @@ impl<'a> World<'a> {
         let last = self.plan.steps.iter().map(|step| step.at).max().unwrap_or_default();
         let quiet = Duration::from_millis(last) + AFTERMATH;
         self.run_until(quiet, |_| false)?;
+        let quiet = quiet.max(self.cluster.conditions.partition_until);
+        self.run_until(quiet, |_| false)?;
         if !self.stopped {
             self.cluster.tell(|| "everything is well again".to_owned());
             self.cluster.heal();
@@ -149,7 +151,12 @@ impl<'a> World<'a> {
     /// The copy is what the server has.
     fn is_well(&self) -> bool {
         let status = self.core.status();
-        let settled = matches!(status.phase, Phase::Watching | Phase::Polling { .. });
+        let settled = match status.phase {
+            Phase::Watching | Phase::Polling { .. } => true,
+            // A proxy that holds heads back shows no watch before there is an event.
+            Phase::Connecting | Phase::Waiting { .. } => self.plan.nature.holds_heads,
+            _ => false,
+        };
         settled && status.synced && self.check.is_true(&self.copy, &self.cluster).is_ok()
     }
 
@@ -258,7 +265,8 @@ impl<'a> World<'a> {
     /// Something has arrived. While the store has no room, the main watch is not read.
     fn deliver(&mut self, id: usize, parcel: Parcel) -> Result<(), String> {
         let connection = &mut self.cluster.connections[id];
-        let watch = connection.role == Role::Main && connection.opened && matches!(connection.ask, Ask::Watch(_));
+        let watch =
+            connection.role == Role::Main && connection.opened && matches!(connection.ask, Ask::Watch(_));
         if !connection.waiting.is_empty() || watch && !self.has_room() {
             self.cluster.connections[id].waiting.push_back(parcel);
             return Ok(());
@@ -396,7 +404,8 @@ impl<'a> World<'a> {
             return;
         }
         let error = after.last_error.as_ref().filter(|_| after.counts.errors > before.counts.errors);
-        let error = error.map(|report| format!("; {report}, again in {:?}", report.retry_in)).unwrap_or_default();
+        let error =
+            error.map(|report| format!("; {report}, again in {:?}", report.retry_in)).unwrap_or_default();
         self.cluster.tell(|| format!("    {fact}: {from} -> {to}, at {new}{error}"));
     }
 }

@@ -29,7 +29,8 @@ impl Cluster {
             return;
         }
         let server = self.connections[id].server;
-        if !self.servers[server].is_up() || self.servers[server].incarnation != self.connections[id].incarnation
+        if !self.servers[server].is_up()
+            || self.servers[server].incarnation != self.connections[id].incarnation
         {
             self.send(id, Parcel::Reset);
             return self.finish(id);
@@ -284,14 +285,18 @@ impl Cluster {
             return;
         }
         let mut bytes = Vec::new();
-        for moment in self.history.branches[branch].between(stream.cursor, rev) {
+        let moments = self.history.branches[branch].between(stream.cursor, rev);
+        // Events come one by one: the first of them says nothing of those that follow.
+        let first = moments.first().map(|moment| moment.at);
+        for moment in moments {
             let unreadable = self.conditions.unreadable.contains(&moment.rev);
             write_change(format, moment, stream.selected, unreadable, &mut bytes);
         }
         stream.cursor = stream.cursor.max(rev);
         if !bytes.is_empty() {
             stream.last.clone_from(&bytes);
-            let sent = Sent { at: self.now, as_of: self.as_of(server) };
+            let as_of = self.as_of(server);
+            let sent = Sent { at: self.now, as_of: first.map_or(as_of, |first| first.min(as_of)) };
             self.send_bytes(id, &bytes, sent);
         }
     }

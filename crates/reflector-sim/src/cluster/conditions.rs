@@ -25,7 +25,7 @@ pub(crate) struct Conditions {
     pub(crate) slow_until: Duration,
     /// Milliseconds.
     pub(crate) slowness: u64,
-    partition_until: Duration,
+    pub(crate) partition_until: Duration,
     /// What is caught in the partition arrives after it.
     partition_late: bool,
     /// Revisions whose deletions are told in events that cannot be read whole.
@@ -122,7 +122,8 @@ impl Cluster {
             Action::Cut => self.end_streams(false),
             Action::HalfOpen => self.connections.iter_mut().for_each(|c| c.silent = true),
             Action::Partition(time, late) => {
-                self.conditions.partition_until = self.now + millis(time);
+                let until = self.now + millis(time);
+                self.conditions.partition_until = self.conditions.partition_until.max(until);
                 self.conditions.partition_late = late;
             }
             Action::Slow(each) => {
@@ -141,7 +142,11 @@ impl Cluster {
             Action::CloseStreams => self.end_streams(true),
             Action::Replay => self.replay(),
             Action::Unreadable(key, deletes) => self.unreadable(key, deletes),
-            Action::StoreFails(_) | Action::CommitFails | Action::Follow(_) | Action::Leave(_) | Action::Stop => {}
+            Action::StoreFails(_)
+            | Action::CommitFails
+            | Action::Follow(_)
+            | Action::Leave(_)
+            | Action::Stop => {}
         }
     }
 

@@ -25,13 +25,6 @@ pub(super) struct Row {
     internal: Option<(Time, Time)>,
 }
 
-impl Row {
-    /// The class of the last failure of the row.
-    pub(super) fn class(&self) -> Option<Class> {
-        self.class
-    }
-}
-
 /// A quiet time that ends a window of in-stream 500s (RD-1).
 const INTERNAL_QUIET: Duration = Duration::from_secs(60);
 

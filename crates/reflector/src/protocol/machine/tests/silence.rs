@@ -223,28 +223,29 @@ fn silence_without_a_version() {
 fn watches_without_headers_are_checked() {
     let mut rig = Rig::start(lists());
     rig.page("10", "").take();
-    rig.expect_deadline(Deadline::WatchIdle, 90.0).expect("close; close second; report watch silent");
+    rig.advance(50.0).watch_fails("transport").take();
     rig.expect_wait(0.8, 1.6).expect("watch rv=10");
-    rig.expect_deadline(Deadline::WatchIdle, 90.0).expect("check limit=1");
+    // The silence goes on from watch to watch.
+    let asked = rig.now;
+    rig.at(secs(90.0)).expect("check limit=1");
+    rig.checked(Ok(rv("10"))).expect("");
+    assert_eq!(rig.status().last_proof, Some(secs(90.0)));
+    // Not answered at all: given up.
+    rig.at(asked + secs(90.0)).expect("close; close second; report watch silent");
+    rig.expect_wait(0.8, 3.2).expect("watch rv=10");
+    rig.at(secs(180.0)).expect("check limit=1");
     rig.checked(Ok(rv("9"))).take();
     assert_eq!(rig.last().class, Class::Rewound);
+}
 
-    // The version is ours: the copy is current. The watch is opened again, and given up if that brings nothing.
+/// A check that is refused is not asked for again at once.
+#[test]
+fn checks_beside_an_unanswered_watch_are_bounded() {
     let mut rig = Rig::start(lists());
     rig.page("10", "").take();
-    rig.expect_deadline(Deadline::WatchIdle, 90.0).take();
-    rig.expect_wait(0.8, 1.6).take();
-    rig.expect_deadline(Deadline::WatchIdle, 90.0).take();
-    rig.checked(Ok(rv("10"))).expect("reopen rv=10");
-    assert_eq!(rig.status().last_proof, Some(rig.now));
-    rig.expect_deadline(Deadline::Second, 90.0).expect("close; close second; report watch silent");
-
-    // The check is refused: the next one is 90 s later.
-    let mut rig = Rig::start(lists());
-    rig.page("10", "").take();
-    rig.expect_deadline(Deadline::WatchIdle, 90.0).take();
-    rig.expect_wait(0.8, 1.6).take();
-    rig.expect_deadline(Deadline::WatchIdle, 90.0).take();
+    rig.advance(89.0).watch_fails("503/7").take();
+    rig.expect_wait(7.0, 14.0).expect("watch rv=10");
+    rig.expect_deadline(Deadline::WatchIdle, 1.0).expect("check limit=1");
     rig.checked(Err(failure("429"))).expect("report list throttled");
-    rig.expect_deadline(Deadline::WatchIdle, 90.0);
+    rig.expect_deadline(Deadline::WatchIdle, 89.0).expect("close; close second; report watch silent");
 }

@@ -4,7 +4,7 @@ use std::{rc::Rc, time::Duration};
 
 use reflector::{
     Object,
-    protocol::{Phase, Status},
+    protocol::{ErrorReport, Phase, Status},
     store::Snapshot,
 };
 
@@ -33,19 +33,26 @@ pub(crate) struct Check {
     at: (usize, u64),
     /// A restored etcd has given out the versions again that the copy had: nobody can see it (a known limit), until the
     /// next complete read.
-    pub(crate) blind: bool,
+    blind: bool,
+    /// It has been so at some time. Until a read that verifies, an object may be of the past although its uid and its
+    /// version are the present ones.
+    overtaken: bool,
     /// Revision of etcd when the reflector started; the first complete read is not older, unless any would do.
     floor: Option<u64>,
     pub(crate) before: Option<Status>,
+    /// Until when what the copy holds was the present state; `None` if it is.
+    present_until: Option<Duration>,
 }
 
 impl Check {
     pub(crate) fn new(setup: &Setup, cluster: &Cluster) -> Self {
         Self {
+            present_until: None,
             selected: setup.selector,
             versions: cluster.nature.versions,
             at: (0, 0),
             blind: false,
+            overtaken: false,
             floor: Some(cluster.history.present().head).filter(|_| !setup.any),
             before: None,
         }
@@ -59,16 +66,19 @@ impl Check {
     pub(crate) fn after(
         &mut self,
         status: Status,
+        reports: &[ErrorReport],
         note: &Note,
         copy: &Copy,
         cluster: &Cluster,
     ) -> Result<(), String> {
         let snapshot = copy.cache.snapshot();
         self.content(&snapshot, cluster)?;
+        self.overtaken |= self.may_be_of_the_past(cluster)
+            && snapshot.version().and_then(number).is_some_and(|rev| cluster.has_overtaken(rev));
         if status.synced != snapshot.is_synced() {
             return Err(format!("status says synced={}, the cache {}", status.synced, snapshot.is_synced()));
         }
-        self.errors(&status, note)?;
+        self.errors(&status, reports, note)?;
         self.proof(&status, note, cluster)?;
         bounds(copy, cluster)?;
         self.before = Some(status);
@@ -88,13 +98,17 @@ impl Check {
         let branches = &cluster.history.branches;
         let had = |branch: &usize| {
             let known = &branches[*branch];
-            rev <= known.head && same(snapshot, &known.at(rev), self.selected, branches.len() > 1).is_ok()
+            let bodies = branches.len() > 1 && !self.overtaken;
+            rev <= known.head && same(snapshot, &known.at(rev), self.selected, bodies).is_ok()
         };
-        let forward = |branch: &usize| (*branch, rev) >= self.at || self.blind;
-        let found = (0..branches.len()).filter(forward).find(had);
-        if let Some(branch) = found {
+        // As long as servers disagree about which history there is, a client sees now one and now the other.
+        let forward = |branch: &usize| (*branch, rev) >= self.at || self.blind || cluster.disagrees();
+        let mut found = (0..branches.len()).filter(forward).filter(had);
+        if let Some(branch) = found.next() {
+            let until = |branch: usize| branches[branch].present_until(rev);
+            self.present_until = found.map(until).fold(until(branch), |a, b| a.zip(b).map(|(a, b)| a.max(b)));
             if let Some(floor) = self.floor.take()
-                && branch == 0
+                && branches.len() == 1
                 && rev < floor
             {
                 return Err(format!("the first complete read is of {rev}, etcd was at {floor} before"));
@@ -106,9 +120,7 @@ impl Check {
         if (0..branches.len()).any(|branch| had(&branch)) {
             return Err(format!("the copy went back from {:?} to {rev}", self.at));
         }
-        let overtaken =
-            branches.iter().skip(self.at.0 + 1).any(|branch| branch.fork < rev && branch.head >= rev);
-        if overtaken || self.blind {
+        if cluster.has_overtaken(rev) || cluster.disagrees() || self.blind {
             self.blind = true;
             return Ok(());
         }
@@ -117,13 +129,21 @@ impl Check {
         Err(format!("the copy at {rev} is no state that there was: {differs}"))
     }
 
-    /// Every failure reaches the status, with its cause.
-    fn errors(&self, status: &Status, note: &Note) -> Result<(), String> {
-        let Some(failure) = note.failures.last() else { return Ok(()) };
+    /// Every failure is reported with its cause, and shown by the status.
+    fn errors(&self, status: &Status, reports: &[ErrorReport], note: &Note) -> Result<(), String> {
+        for failure in &note.failures {
+            if !reports.iter().any(|report| report.failure.message() == failure) {
+                return Err(format!("`{failure}` was not reported, but {reports:?}"));
+            }
+        }
         let before = self.before.as_ref().map_or(0, |before| before.counts.errors);
-        let last = status.last_error.as_ref().map(|report| report.failure.message());
-        if status.counts.errors <= before || last != Some(failure) {
-            return Err(format!("`{failure}` did not reach the status, which shows {last:?}"));
+        let message = |report: &ErrorReport| report.failure.message().to_owned();
+        let (told, shown) = (reports.last().map(message), status.last_error.as_ref().map(message));
+        let counted = status.counts.errors - before;
+        if counted != reports.len() as u64 || told.is_some() && told != shown {
+            return Err(format!(
+                "{reports:?} were reported, {counted} counted, and the status shows {shown:?}"
+            ));
         }
         Ok(())
     }
@@ -131,7 +151,7 @@ impl Check {
     /// A copy that is called current is current, as far as the sender knew when he sent what came.
     fn proof(&self, status: &Status, note: &Note, cluster: &Cluster) -> Result<(), String> {
         let before = self.before.as_ref().and_then(|before| before.last_proof);
-        let Some(proof) = status.last_proof.filter(|_| status.last_proof != before) else { return Ok(()) };
+        let Some(proof) = status.last_proof.filter(|_| status.last_proof > before) else { return Ok(()) };
         let Some(sent) = note.sent else {
             return Err("the copy is called current, though nothing came".into());
         };
@@ -141,12 +161,11 @@ impl Check {
         if !note.versions.contains(&version) {
             return Err(format!("the copy is called current at {version} by {:?}", note.versions));
         }
-        if self.blind {
+        if self.blind || cluster.has_overtaken(version) {
             return Ok(());
         }
         // How old the copy is in truth, and how old it may look: less by the time that what came was under way.
-        let present_until = cluster.history.branches[self.at.0].present_until(version);
-        if let Some(until) = present_until
+        if let Some(until) = self.present_until
             && until < sent.as_of.min(proof)
         {
             return Err(format!(
@@ -156,6 +175,11 @@ impl Check {
             ));
         }
         Ok(())
+    }
+
+    /// Whether what the copy holds is of a history that a restore has ended, or of two at once.
+    pub(crate) fn may_be_of_the_past(&self, cluster: &Cluster) -> bool {
+        self.blind || self.at.0 < cluster.history.current()
     }
 
     /// Once everything is well: everybody has what the server has.
@@ -176,8 +200,9 @@ impl Check {
     pub(crate) fn all_agree(&self, copy: &Copy, cluster: &Cluster) -> Result<(), String> {
         let state = cluster.history.present().now();
         let snapshot = copy.cache.snapshot();
-        same(&snapshot, &state, self.selected, true)?;
-        same(&copy.fifo.known().snapshot(), &state, self.selected, true)?;
+        let bodies = !self.overtaken;
+        same(&snapshot, &state, self.selected, bodies)?;
+        same(&copy.fifo.known().snapshot(), &state, self.selected, bodies)?;
         folds(&copy.popped, &snapshot, |_| true).map_err(|error| format!("the queue's consumer: {error}"))?;
         for (number, follower) in copy.followers.iter().enumerate() {
             if follower.ended || follower.subscription.is_none() {

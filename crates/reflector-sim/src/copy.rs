@@ -30,23 +30,25 @@ use crate::{
 /// What somebody has made of what he was told.
 pub(crate) type Folded = BTreeMap<ObjectKey, Object<Body>>;
 
-/// Makes the store refuse what it is given.
+/// Makes the store refuse what it is given, and tells what it was told.
 #[derive(Default)]
-pub(crate) struct Refusals {
+pub(crate) struct Wires {
     pub(crate) changes: AtomicU32,
     pub(crate) commit: AtomicBool,
+    /// There was a resync.
+    pub(crate) resynced: AtomicBool,
 }
 
 /// A cache and a queue, filled with the same.
 pub(crate) struct Both {
     cache: CacheWriter<Body>,
     queue: DeltaFifoWriter<Body>,
-    refusals: Arc<Refusals>,
+    wires: Arc<Wires>,
 }
 
 impl Both {
     fn refuses(&self) -> Result<(), StoreError> {
-        let left = &self.refusals.changes;
+        let left = &self.wires.changes;
         match left.load(Ordering::Relaxed) {
             0 => Ok(()),
             n => {
@@ -80,7 +82,7 @@ impl Store<Body> for Both {
     }
 
     fn commit_replace(&mut self, version: Option<&ResourceVersion>) -> Result<(), StoreError> {
-        if self.refusals.commit.swap(false, Ordering::Relaxed) {
+        if self.wires.commit.swap(false, Ordering::Relaxed) {
             return Err(StoreError::new("no commit today"));
         }
         self.queue.commit_replace(version)?;
@@ -102,6 +104,7 @@ impl Store<Body> for Both {
     }
 
     fn resync(&mut self) -> Result<(), StoreError> {
+        self.wires.resynced.store(true, Ordering::Relaxed);
         self.queue.resync()?;
         self.cache.resync()
     }
@@ -133,7 +136,7 @@ pub(crate) struct Copy {
     pub(crate) followers: Vec<Following>,
     pub(crate) popped: Folded,
     pub(crate) pops: bool,
-    pub(crate) refusals: Arc<Refusals>,
+    pub(crate) wires: Arc<Wires>,
 }
 
 impl Copy {
@@ -141,10 +144,10 @@ impl Copy {
         let (cache, writer) = Cache::new();
         let compress = if setup.compress { Compress::All } else { Compress::Deletes };
         let (fifo, queue) = DeltaFifo::new(DeltaFifoOptions::default().compress(compress));
-        let refusals = Arc::new(Refusals::default());
+        let wires = Arc::new(Wires::default());
         let by_tier = cache.index_by(IndexBy::label("tier"));
         let by_write = cache.index(|body: &Body| body.write().map(|write| write % 2 == 0));
-        let both = Both { cache: writer, queue, refusals: Arc::clone(&refusals) };
+        let both = Both { cache: writer, queue, wires: Arc::clone(&wires) };
         let mut copy = Self {
             cache,
             fifo,
@@ -153,7 +156,7 @@ impl Copy {
             followers: Vec::new(),
             popped: Folded::new(),
             pops: false,
-            refusals,
+            wires,
         };
         setup.followers.iter().for_each(|follower| copy.follow(follower.clone()));
         (copy, both)
@@ -312,5 +315,10 @@ impl Following {
     /// How long it may let its events wait.
     pub(crate) fn slowness(&self) -> Duration {
         Duration::from_millis(self.options.slowness)
+    }
+
+    /// It is quick from now on.
+    pub(crate) fn hurry(&mut self) {
+        self.options.slowness = 0;
     }
 }

@@ -138,7 +138,8 @@ fn fault(rng: &mut Rng, nature: &Nature) -> Action {
         0 => Action::Compact(rng.bool()),
         1 | 2 => Action::Restart(rng.usize(0..nature.servers), span(rng)),
         3 => Action::CacheStall(rng.usize(0..nature.servers), span(rng)),
-        4 => Action::Restore(rng.u64(1..60), rng.bool()),
+        // Where lists have no version, nothing can tell that a collection went back in time.
+        4 if nature.versions => Action::Restore(rng.u64(1..60), rng.bool()),
         5 => Action::DeleteCrd(span(rng)),
         6 => Action::Forbid(span(rng), rng.bool()),
         7 => Action::ExpireToken(if rng.bool() { 0 } else { span(rng) }),

@@ -21,8 +21,6 @@ pub(crate) struct Note {
     pub(crate) failures: Vec<String>,
     /// The versions that it carries.
     pub(crate) versions: Vec<u64>,
-    /// It is the end of a list, or an event or bookmark without a version.
-    pub(crate) unversioned: bool,
     /// What its sender knew.
     pub(crate) sent: Option<Sent>,
 }
@@ -75,10 +73,8 @@ pub(crate) fn receive(connection: &mut Connection, parcel: Parcel) -> Vec<(Fact<
         Parcel::End => match mem::replace(&mut connection.cutter, Cutter::Spent) {
             Cutter::List(cutter) => match cutter.finish() {
                 Ok(end) => {
-                    let last = end.continue_token.is_none();
                     let note = Note {
                         versions: end.version.as_ref().and_then(number).into_iter().collect(),
-                        unversioned: last && end.version.is_none(),
                         sent: connection.last_sent,
                         ..Note::default()
                     };

@@ -1,7 +1,9 @@
 //! One schedule, from the start to the end.
 
 use std::{
-    sync::atomic::Ordering,
+    mem,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
     task::{Context, Poll},
     time::Duration,
 };
@@ -11,17 +13,21 @@ use crate::{
     cluster::{
         Cluster, Event,
         connection::{Ask, Body, Parcel, Role},
+        object::number,
     },
-    copy::{Both, Copy},
+    copy::{Both, Copy, Following},
     plan::{Action, Plan, Setup},
     receive::{Note, receive},
+    transitions::{Covered, Input, Open, Step, asked_since},
 };
 use fastrand::Rng;
 use futures::task::noop_waker;
 use reflector::{
-    driver::{Core, Fact},
-    protocol::{BackoffOptions, InitialRead, Machine, Options, Phase, Status},
-    source::Selection,
+    Object,
+    driver::{Control, Core, Fact},
+    protocol::{BackoffOptions, ErrorReport, InitialRead, Machine, Options, Phase, Status},
+    source::{ListPart, Selection},
+    wire::{ListItem, WatchEvent},
 };
 
 /// After the last step there is so much time before everything is made well.
@@ -47,23 +53,26 @@ pub struct Outcome {
     pub caught_up_after: Duration,
     /// How many facts there were.
     pub facts: u64,
-    /// The copy could not know that it was wrong, and so nothing was asked of it at the end.
-    pub blind: bool,
+    /// The copy could not know that it was wrong, and so nothing was asked of it at the end: a restored etcd has given out
+    /// its versions again before anybody looked.
+    pub excused: bool,
+    /// The transitions of the machine that were taken.
+    pub covered: Covered,
 }
 
-/// Runs a schedule.
+/// Runs a schedule. A panic of the reflector is a failure too.
 #[must_use]
 pub fn run(plan: &Plan, story: bool) -> Outcome {
-    let mut world = World::new(plan, story);
-    let failure = world.live().err();
-    Outcome {
-        failure,
-        story: world.cluster.story.take().unwrap_or_default(),
-        requests_most: world.cluster.requests_most,
-        caught_up_after: world.caught_up_after,
-        facts: world.facts,
-        blind: world.check.blind,
-    }
+    let lived = catch_unwind(AssertUnwindSafe(|| {
+        let mut world = World::new(plan, story);
+        let failure = world.live().err();
+        world.outcome(failure)
+    }));
+    lived.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_default();
+        Outcome { failure: Some(format!("a panic: {text}")), ..Outcome::default() }
+    })
 }
 
 struct World<'a> {
@@ -75,7 +84,10 @@ struct World<'a> {
     rng: Rng,
     facts: u64,
     caught_up_after: Duration,
+    excused: bool,
     stopped: bool,
+    covered: Covered,
+    reports: Arc<Mutex<Vec<ErrorReport>>>,
 }
 
 fn options(setup: &Setup) -> Options {
@@ -102,23 +114,43 @@ impl<'a> World<'a> {
         let cluster = Cluster::new(plan, story);
         let (copy, both) = Copy::new(&plan.setup);
         let machine = Machine::new(options(&plan.setup), plan.seed);
+        let reports = Arc::<Mutex<Vec<ErrorReport>>>::default();
         let check = Check::new(&plan.setup, &cluster);
+        let told = Arc::clone(&reports);
+        let core = Core::new(machine, both, "configmaps").on_error(move |report| {
+            told.lock().unwrap_or_else(PoisonError::into_inner).push(report.clone());
+            Control::Continue
+        });
         Self {
             plan,
-            core: Core::new(machine, both, "configmaps"),
+            core,
             copy,
             check,
             rng: Rng::with_seed(!plan.seed),
             cluster,
             facts: 0,
             caught_up_after: Duration::ZERO,
+            excused: false,
             stopped: false,
+            covered: Covered::default(),
+            reports,
+        }
+    }
+
+    fn outcome(mut self, failure: Option<String>) -> Outcome {
+        Outcome {
+            failure,
+            story: self.cluster.story.take().unwrap_or_default(),
+            requests_most: self.cluster.requests_most,
+            caught_up_after: self.caught_up_after,
+            facts: self.facts,
+            excused: self.excused,
+            covered: self.covered,
         }
     }
 
     fn live(&mut self) -> Result<(), String> {
-        self.core.start(Duration::ZERO, &mut self.cluster);
-        self.settle(&Note::default())?;
+        self.tell(Input::Start, &Note::default(), |core, cluster| core.start(cluster.now, cluster))?;
         let last = self.plan.steps.iter().map(|step| step.at).max().unwrap_or_default();
         let quiet = Duration::from_millis(last) + AFTERMATH;
         self.run_until(quiet, |_| false)?;
@@ -127,9 +159,11 @@ impl<'a> World<'a> {
         if !self.stopped {
             self.cluster.tell(|| "everything is well again".to_owned());
             self.cluster.heal();
+            self.copy.followers.iter_mut().for_each(Following::hurry);
             self.run_until(quiet + CATCHES_UP, Self::is_well)?;
             self.caught_up_after = self.cluster.now.saturating_sub(quiet);
-            if !self.is_well() && !self.is_excused() {
+            self.excused = !self.is_well() && self.is_excused();
+            if !self.is_well() && !self.excused {
                 let status = self.core.status();
                 let why = self.check.is_true(&self.copy, &self.cluster).err().unwrap_or_default();
                 let error = status.last_error.map(|report| report.to_string());
@@ -141,7 +175,7 @@ impl<'a> World<'a> {
             let until = self.cluster.now + STAYS;
             self.run_until(until, |_| false)?;
             self.drain()?;
-            if !self.is_excused() {
+            if !self.excused {
                 self.check.all_agree(&self.copy, &self.cluster)?;
             }
         }
@@ -162,7 +196,10 @@ impl<'a> World<'a> {
 
     /// A copy that cannot know that it is wrong, and was not told to verify it.
     fn is_excused(&self) -> bool {
-        self.check.blind && self.plan.setup.relist_every.is_none()
+        let version = self.copy.cache.version().as_ref().and_then(number);
+        self.plan.setup.relist_every.is_none()
+            && self.check.may_be_of_the_past(&self.cluster)
+            && version.is_some_and(|rev| self.cluster.has_overtaken(rev))
     }
 
     fn run_until(&mut self, until: Duration, done: impl Fn(&Self) -> bool) -> Result<(), String> {
@@ -243,9 +280,9 @@ impl<'a> World<'a> {
         self.cluster.tell(|| action.to_string());
         match action {
             Action::StoreFails(times) => {
-                self.copy.refusals.changes.store((*times).into(), Ordering::Relaxed);
+                self.copy.wires.changes.store((*times).into(), Ordering::Relaxed);
             }
-            Action::CommitFails => self.copy.refusals.commit.store(true, Ordering::Relaxed),
+            Action::CommitFails => self.copy.wires.commit.store(true, Ordering::Relaxed),
             Action::Follow(follower) => {
                 self.copy.follow(follower.clone());
                 self.schedule_looks();
@@ -315,25 +352,38 @@ impl<'a> World<'a> {
             return Ok(());
         }
         self.facts += 1;
-        let now = self.cluster.now;
-        let before = self.cluster.story.is_some().then(|| self.core.status());
-        let text = self.cluster.story.is_some().then(|| describe(&fact));
-        self.core.handle(now, fact, &mut self.cluster);
-        if let (Some(before), Some(text)) = (before, text) {
-            let after = self.core.status();
-            self.narrate(&before, &after, &text);
-        }
-        self.settle(note)
+        let text = self.cluster.story.is_some().then(|| describe(&fact)).flatten();
+        let before = self.check.before.clone();
+        let input = Input::of(&fact);
+        self.tell(input, note, |core, cluster| {
+            core.handle(cluster.now, fact, cluster);
+            if let (Some(before), Some(text)) = (before, text) {
+                narrate(cluster, &before, &core.status(), &text);
+            }
+        })
     }
 
-    /// After every fact: what must hold, and who is to look at what.
-    fn settle(&mut self, note: &Note) -> Result<(), String> {
-        let status = self.core.status();
-        if status.phase == Phase::Stopped {
-            self.stopped = true;
-        }
-        self.check.after(status, note, &self.copy, &self.cluster)?;
+    /// Something happens to the reflector. Afterwards: what must hold, and who is to look at what.
+    fn tell(
+        &mut self,
+        input: Input,
+        note: &Note,
+        happens: impl FnOnce(&mut Core<Body, Both>, &mut Cluster),
+    ) -> Result<(), String> {
+        let before = self.check.before.take().unwrap_or_else(|| self.core.status());
+        let was = Open::of(&self.cluster);
+        let requests = self.cluster.connections.len();
+        self.check.before = Some(before.clone());
+        happens(&mut self.core, &mut self.cluster);
+        let after = self.core.status();
+        self.stopped = after.phase == Phase::Stopped;
+        let reports = mem::take(&mut *self.reports.lock().unwrap_or_else(PoisonError::into_inner));
+        let asked = asked_since(&self.cluster, requests);
+        let resynced = self.copy.wires.resynced.swap(false, Ordering::Relaxed);
+        self.check.after(after.clone(), &reports, note, &self.copy, &self.cluster)?;
         self.contract()?;
+        let is = Open::of(&self.cluster);
+        self.covered.see(&Step { before, after, input, was, is, reports, asked, resynced });
         self.schedule_looks();
         if !self.copy.pops && !self.copy.fifo.is_empty() {
             self.schedule_pop();
@@ -386,46 +436,78 @@ impl<'a> World<'a> {
 
     fn stop(&mut self) -> Result<(), String> {
         if !self.stopped {
-            let goes_on = self.core.handle(self.cluster.now, Fact::Stop, &mut self.cluster);
-            if goes_on {
-                return Err("it goes on after the end".into());
-            }
-            self.settle(&Note::default())?;
+            self.handle(Fact::Stop, &Note::default())?;
         }
-        self.stopped = true;
         has_stopped(&self.core.status(), self.core.deadline(), &self.cluster)
-    }
-
-    fn narrate(&mut self, before: &Status, after: &Status, fact: &str) {
-        let version = |status: &Status| status.version.as_ref().map(ToString::to_string).unwrap_or_default();
-        let (from, to) = (before.phase.to_string(), after.phase.to_string());
-        let (old, new) = (version(before), version(after));
-        if fact.is_empty() && from == to && old == new {
-            return;
-        }
-        let error = after.last_error.as_ref().filter(|_| after.counts.errors > before.counts.errors);
-        let error =
-            error.map(|report| format!("; {report}, again in {:?}", report.retry_in)).unwrap_or_default();
-        self.cluster.tell(|| format!("    {fact}: {from} -> {to}, at {new}{error}"));
     }
 }
 
-fn describe(fact: &Fact<Body>) -> String {
-    use reflector::source::ListPart;
-    match fact {
-        Fact::ListOpened => "the list opens".into(),
-        Fact::ListPart(ListPart::Items(items)) => format!("{} items", items.len()),
-        Fact::ListPart(ListPart::End(end)) => format!("the page ends, {end:?}"),
-        Fact::ListFailed(failure) => format!("the list fails ({failure})"),
+fn narrate(cluster: &mut Cluster, before: &Status, after: &Status, fact: &str) {
+    let version = |status: &Status| status.version.as_ref().map(ToString::to_string).unwrap_or_default();
+    let (from, to) = (before.phase.to_string(), after.phase.to_string());
+    let phases = if from == to { to } else { format!("{from} -> {to}") };
+    let at = version(after);
+    let at = if at == version(before) { String::new() } else { format!(", at {at}") };
+    let error = after.last_error.as_ref().filter(|_| after.counts.errors > before.counts.errors);
+    let error = error.map(|report| format!("; again in {:?}", report.retry_in)).unwrap_or_default();
+    cluster.tell(|| format!("    {fact}: {phases}{at}{error}"));
+}
+
+/// What happened, for people; `None` of what they need not know.
+fn describe(fact: &Fact<Body>) -> Option<String> {
+    Some(match fact {
+        Fact::ListOpened | Fact::TimePassed => return None,
+        Fact::ListPart(ListPart::Items(items)) if items.is_empty() => return None,
+        Fact::ListPart(ListPart::Items(items)) => {
+            let items: Vec<_> = items.iter().map(item).collect();
+            format!("listed: {}", items.join(", "))
+        }
+        Fact::ListPart(ListPart::End(end)) => {
+            let version = end.version.as_ref().map(ToString::to_string).unwrap_or_default();
+            let more = if end.continue_token.is_some() { ", and there is more" } else { "" };
+            format!("a page of version {version}{more}")
+        }
+        Fact::ListFailed(failure) => format!("the list fails: {failure}"),
         Fact::WatchOpened => "the watch opens".into(),
-        Fact::WatchFailed(failure) => format!("the watch is not opened ({failure})"),
-        Fact::Events(events) => format!("{events:?}"),
+        Fact::WatchFailed(failure) => format!("the watch is not opened: {failure}"),
+        Fact::Events(events) if events.is_empty() => return None,
+        Fact::Events(events) => events.iter().map(event).collect::<Vec<_>>().join(", "),
         Fact::Ended => "the watch ends".into(),
-        Fact::Broken(failure) => format!("the watch breaks ({failure})"),
-        Fact::Checked(result) => format!("the check gives {result:?}"),
+        Fact::Broken(failure) => format!("the watch breaks: {failure}"),
+        Fact::Checked(Ok(version)) => {
+            format!("the check gives {}", version.as_ref().map(ToString::to_string).unwrap_or_default())
+        }
+        Fact::Checked(Err(failure)) => format!("the check fails: {failure}"),
         Fact::Reopened => "the second watch opens".into(),
-        Fact::ReopenFailed(failure) => format!("the second watch fails ({failure})"),
-        Fact::TimePassed => "time passes".into(),
+        Fact::ReopenFailed(failure) => format!("the second watch fails: {failure}"),
         Fact::Stop => "the user stops".into(),
+    })
+}
+
+fn object(object: &Object<Body>) -> String {
+    let version = object.version().map(ToString::to_string).unwrap_or_default();
+    format!("{}@{version}", object.name())
+}
+
+fn item(item: &ListItem<Body>) -> String {
+    match item {
+        ListItem::Object(listed) => object(listed),
+        ListItem::Invalid(invalid) => format!("unreadable: {invalid}"),
+    }
+}
+
+fn event(event: &WatchEvent<Body>) -> String {
+    match event {
+        WatchEvent::Added(added) => format!("added {}", object(added)),
+        WatchEvent::Modified(modified) => format!("modified {}", object(modified)),
+        WatchEvent::Deleted(deleted) => format!("deleted {}", object(deleted)),
+        WatchEvent::Bookmark { version, initial_events_end } => {
+            let version = version.as_ref().map(ToString::to_string).unwrap_or_default();
+            let end = if *initial_events_end { ", which ends the initial events" } else { "" };
+            format!("bookmark {version}{end}")
+        }
+        WatchEvent::Error(status) => format!("error {status}"),
+        WatchEvent::Invalid(invalid) => format!("unreadable: {invalid}"),
+        WatchEvent::Unknown(kind) => format!("unknown {kind}"),
     }
 }

@@ -193,6 +193,7 @@ impl Cluster {
 
     fn restore(&mut self, back: u64, bump: bool) {
         self.history.restore(self.now, back, bump);
+        self.disagree_until = Duration::MAX;
         for server in 0..self.servers.len() {
             // Whoever bumps the revisions restarts everything; else a server may go on for a while with what it has.
             let wait = if bump { Duration::ZERO } else { self.within(60_000) };

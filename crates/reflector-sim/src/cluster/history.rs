@@ -12,7 +12,6 @@ pub(crate) type State = Rc<Vec<Option<Rc<Record>>>>;
 pub(crate) struct Moment {
     pub(crate) rev: u64,
     pub(crate) at: Duration,
-    pub(crate) key: Key,
     pub(crate) old: Option<Rc<Record>>,
     pub(crate) new: Option<Rc<Record>>,
     /// What there was after it.
@@ -26,7 +25,9 @@ pub(crate) struct Branch {
     /// The revision now; writes of other types move it too.
     pub(crate) head: u64,
     /// Where it leaves the branch before it.
-    pub(crate) fork: u64,
+    fork: u64,
+    /// Its own revisions are later than this.
+    pub(crate) began: u64,
     /// When a restore ended it.
     pub(crate) ended: Option<Duration>,
 }
@@ -74,7 +75,7 @@ pub(crate) struct History {
 
 impl History {
     pub(crate) fn new() -> Self {
-        let first = Branch { moments: Vec::new(), head: 100, fork: 0, ended: None };
+        let first = Branch { moments: Vec::new(), head: 100, fork: 0, began: 0, ended: None };
         Self { branches: vec![first], uids: 0, writes: 0, compacted: 0 }
     }
 
@@ -125,7 +126,7 @@ impl History {
         let current = self.current();
         let branch = &mut self.branches[current];
         branch.head += 1;
-        branch.moments.push(Moment { rev: branch.head, at, key, old, new, state: Rc::new(state) });
+        branch.moments.push(Moment { rev: branch.head, at, old, new, state: Rc::new(state) });
     }
 
     /// Restores a snapshot; the revisions go on from there, or beyond what they were.
@@ -140,6 +141,7 @@ impl History {
         let before = branch.head;
         branch.fork = fork;
         branch.head = if bump { before + 1000 } else { fork };
+        branch.began = branch.head;
         // A bumped store is marked compacted, so that no watch goes on from what was.
         self.compacted = if bump { branch.head } else { self.compacted.min(fork) };
         self.branches.push(branch);

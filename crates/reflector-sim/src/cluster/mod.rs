@@ -102,6 +102,8 @@ pub(crate) struct Cluster {
     pub(crate) requests_most: usize,
     /// The token that the client uses.
     token: u64,
+    /// Until then servers may show histories that are no more.
+    disagree_until: Duration,
     /// What happened, if somebody wants to read it.
     pub(crate) story: Option<Vec<String>>,
 }
@@ -125,6 +127,7 @@ impl Cluster {
             requests: VecDeque::new(),
             requests_most: 0,
             token: 0,
+            disagree_until: Duration::ZERO,
             story: story.then(Vec::new),
         };
         for key in 0..plan.nature.objects.min(object::KEYS) {

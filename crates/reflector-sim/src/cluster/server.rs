@@ -41,6 +41,10 @@ impl Server {
     }
 }
 
+/// What a server has sent is under way, or read by the client, for this long at the most: no connection that is silent
+/// for longer is trusted.
+pub(crate) const SHOWN: Duration = Duration::from_secs(100);
+
 impl Cluster {
     /// As of when the content of a server's cache is the present one.
     pub(crate) fn as_of(&self, server: usize) -> Duration {
@@ -61,6 +65,16 @@ impl Cluster {
             self.servers[server].last_arrival = at;
             self.schedule(at, Event::Follow { server, incarnation, branch, rev });
         }
+    }
+
+    /// Whether a restored etcd has given out this revision a second time.
+    pub(crate) fn has_overtaken(&self, rev: u64) -> bool {
+        self.history.branches.iter().skip(1).any(|branch| branch.began < rev && branch.head >= rev)
+    }
+
+    /// Whether a server still shows a history that a restore has ended, or what it has sent may still be under way.
+    pub(crate) fn disagrees(&self) -> bool {
+        self.now < self.disagree_until
     }
 
     pub(crate) fn follow(&mut self, server: usize, incarnation: u32, branch: usize, rev: u64) {
@@ -101,5 +115,8 @@ impl Cluster {
         at.stalled_until = Duration::ZERO;
         (at.branch, at.rev, at.window) = (branch, rev, rev);
         at.last_arrival = self.now;
+        if self.history.current() > 0 && self.servers.iter().all(|server| server.branch == branch) {
+            self.disagree_until = self.disagree_until.min(self.now + SHOWN);
+        }
     }
 }

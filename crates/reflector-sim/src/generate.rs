@@ -67,6 +67,7 @@ fn nature(rng: &mut Rng) -> Nature {
         bookmarks: !once_in(rng, 5),
         watchable: !once_in(rng, 25),
         versions: !once_in(rng, 25),
+        cached: !once_in(rng, 6),
         limits: !once_in(rng, 8),
         continues: !once_in(rng, 15),
         floors: !once_in(rng, 10),
@@ -91,7 +92,11 @@ enum Temper {
 }
 
 fn steps(rng: &mut Rng, nature: &Nature) -> Vec<Step> {
-    let length: Millis = one_of(rng, &[30_000, 120_000, 600_000]);
+    let mut length: Millis = one_of(rng, &[30_000, 120_000, 600_000]);
+    if once_in(rng, 30) {
+        // Long enough for what is tried again after half an hour.
+        length = 3_600_000;
+    }
     let temper = one_of(
         rng,
         &[Temper::Calm, Temper::Calm, Temper::Recreating, Temper::Hot, Temper::Sweeping, Temper::Flipping],

@@ -128,6 +128,8 @@ pub struct Nature {
     pub watchable: bool,
     /// Whether lists have a version.
     pub versions: bool,
+    /// Whether there is a watch cache for lists; without one even those of any version come in pages.
+    pub cached: bool,
     /// Whether a limit is kept.
     pub limits: bool,
     /// Whether a continue token is looked at.
@@ -160,6 +162,7 @@ impl Default for Nature {
             bookmarks: true,
             watchable: true,
             versions: true,
+            cached: true,
             limits: true,
             continues: true,
             floors: true,
@@ -247,11 +250,13 @@ pub enum Fault {
     Stall,
     /// The continue token is called expired.
     TokenExpired,
+    /// A page whose continue token leads back to it.
+    Circle,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Throttled,
         Self::Unavailable,
         Self::Internal,
@@ -277,6 +282,7 @@ impl Fault {
         Self::Silence,
         Self::Stall,
         Self::TokenExpired,
+        Self::Circle,
     ];
 }
 
@@ -344,7 +350,7 @@ pub enum Action {
     Inject(Fault),
     /// All streams end cleanly.
     CloseStreams,
-    /// An event that was sent before is sent once more.
+    /// The events that were sent last are sent once more; if there are none, some from before.
     Replay,
     /// An object that cannot be read comes on the open watch, with the name of one that is there; with `true` as a
     /// deletion that really takes place.

@@ -112,6 +112,7 @@ impl Shrinker {
             bookmarks,
             watchable,
             versions,
+            cached,
             limits,
             continues,
             floors,

@@ -88,6 +88,8 @@ struct World<'a> {
     stopped: bool,
     covered: Covered,
     reports: Arc<Mutex<Vec<ErrorReport>>>,
+    /// What was open before what has just arrived.
+    was: Option<Open>,
 }
 
 fn options(setup: &Setup) -> Options {
@@ -134,6 +136,7 @@ impl<'a> World<'a> {
             stopped: false,
             covered: Covered::default(),
             reports,
+            was: None,
         }
     }
 
@@ -254,6 +257,11 @@ impl<'a> World<'a> {
                     self.deliver(id, parcel)?;
                 }
             }
+            Event::Released(id) => {
+                while let Some(parcel) = self.cluster.released(id) {
+                    self.deliver(id, parcel)?;
+                }
+            }
             Event::Look(which) => {
                 let most = self.rng.usize(1..20);
                 let more = self.copy.look(which, most)?;
@@ -341,6 +349,7 @@ impl<'a> World<'a> {
             let first: Vec<_> = self.cluster.open_as(|role| role == Role::Main).collect();
             first.into_iter().for_each(|id| self.cluster.connections[id].close());
         }
+        self.was = Some(Open::of(&self.cluster));
         for (fact, note) in receive(&mut self.cluster.connections[id], parcel) {
             self.handle(fact, &note)?;
         }
@@ -371,7 +380,7 @@ impl<'a> World<'a> {
         happens: impl FnOnce(&mut Core<Body, Both>, &mut Cluster),
     ) -> Result<(), String> {
         let before = self.check.before.take().unwrap_or_else(|| self.core.status());
-        let was = Open::of(&self.cluster);
+        let was = self.was.take().unwrap_or_else(|| Open::of(&self.cluster));
         let requests = self.cluster.connections.len();
         self.check.before = Some(before.clone());
         happens(&mut self.core, &mut self.cluster);

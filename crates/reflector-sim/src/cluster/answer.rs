@@ -140,7 +140,9 @@ impl Cluster {
             }
             Fault::Reset => self.send(id, Parcel::Reset),
             Fault::Silence => {}
-            Fault::Truncated | Fault::ResetInside | Fault::Stall => {
+            // No watch has pages.
+            Fault::Circle if !list => return false,
+            Fault::Truncated | Fault::ResetInside | Fault::Stall | Fault::Circle => {
                 self.connections[id].sabotage = Some(fault);
                 return false;
             }
@@ -161,15 +163,23 @@ impl Cluster {
 
     fn answer_list(&mut self, id: usize, options: &ListOptions) {
         let server = self.connections[id].server;
-        let token = options.continue_token.as_deref().filter(|_| self.nature.continues).and_then(parse_token);
-        if let Some((branch, rev, _)) = token
-            && (branch != self.history.current() || rev < self.history.compacted)
-        {
+        let circle = self.connections[id].sabotage == Some(Fault::Circle);
+        let text = options.continue_token.as_deref().filter(|_| !circle);
+        let token = text.and_then(parse_token);
+        let is_good = |(branch, rev, _)| branch == self.history.current() && rev >= self.history.compacted;
+        if text.is_some() && !token.is_some_and(is_good) {
             return self.refuse(id, 410, "Expired", "The provided continue parameter is too old");
         }
         let wanted = options.version.as_ref().and_then(number);
         let (branch, rev, as_of, after) = match (token, wanted) {
-            (Some((branch, rev, after)), _) => (branch, rev, self.now, Some(after)),
+            // Where the token is not looked at, the first page comes again. (What was written in between is left out: it
+            // would be two states in one list, which the watch sets right later.)
+            (Some((branch, rev, after)), _) => {
+                (branch, rev, self.now, Some(after).filter(|_| self.nature.continues))
+            }
+            (None, Some(wanted)) if !self.nature.cached && wanted <= self.history.present().head => {
+                (self.history.current(), self.history.present().head, self.now, None)
+            }
             (None, None) => (self.history.current(), self.history.present().head, self.now, None),
             (None, Some(wanted)) => {
                 let cache = &self.servers[server];
@@ -186,9 +196,14 @@ impl Cluster {
         let state = self.history.branches[branch].at(rev);
         let selected = options.selection.labels.is_some();
         // What is served from the cache comes whole.
-        let limit = options.limit.filter(|_| self.nature.limits && wanted.is_none());
+        let from_etcd = wanted.is_none() || !self.nature.cached;
+        let limit = options.limit.filter(|_| self.nature.limits && from_etcd);
         let (page, more) = page(&state, selected, after, limit);
-        let next = more.and_then(|last| Some(format!("{branch}.{rev}.{}", last?)));
+        let mut next = more.and_then(|last| Some(format!("{branch}.{rev}.{}", last?)));
+        if circle {
+            self.connections[id].sabotage = None;
+            next = Some("round.and.round".to_owned());
+        }
         let shown = Some(rev).filter(|_| self.nature.versions);
         let format = self.connections[id].format;
         let bytes = object::list(format, page.iter().map(|r| &**r), shown, next.as_deref());
@@ -216,7 +231,12 @@ impl Cluster {
         if streaming && self.nature.streaming == Streaming::Works {
             let head = self.history.present().head;
             let any = options.version.is_some() && wanted.is_none();
-            stream.initial = Some(if any { 0 } else { wanted.unwrap_or(head) });
+            stream.initial = Some(match wanted {
+                Some(_) if !self.nature.floors => 0,
+                Some(wanted) => wanted,
+                None if any => 0,
+                None => head,
+            });
         } else if wanted.is_some_and(|wanted| wanted < window) {
             if self.nature.refuses_old_at_once {
                 return self.refuse(id, 410, "Expired", "too old resource version");
@@ -338,7 +358,13 @@ fn parse_token(token: &str) -> Option<(usize, u64, u8)> {
 }
 
 /// What a write is to a stream: an object that comes into the selector is added, one that leaves it is deleted.
-fn write_change(format: Format, moment: &Moment, selected: bool, unreadable: bool, out: &mut Vec<u8>) {
+pub(crate) fn write_change(
+    format: Format,
+    moment: &Moment,
+    selected: bool,
+    unreadable: bool,
+    out: &mut Vec<u8>,
+) {
     let wanted = |record: &&Rc<Record>| record.selected || !selected;
     let old = moment.old.as_ref().filter(wanted);
     let new = moment.new.as_ref().filter(wanted);

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use super::{
     Cluster, Event,
+    answer::write_change,
     connection::{Parcel, Role, Sent},
+    history::Moment,
     object::Key,
 };
 use crate::plan::{Action, Fault, Format, Meets};
@@ -166,11 +168,32 @@ impl Cluster {
 
     fn replay(&mut self) {
         for id in self.streams() {
+            let server = &self.servers[self.connections[id].server];
+            let format = self.connections[id].format;
             let Some(stream) = &self.connections[id].stream else { continue };
-            if stream.initial.is_none() && !stream.last.is_empty() {
-                let last = stream.last.clone();
-                let sent = Sent { at: self.now, as_of: Duration::ZERO };
-                self.send_bytes(id, &last, sent);
+            if stream.initial.is_some() {
+                continue;
+            }
+            let mut bytes = stream.last.clone();
+            if bytes.is_empty() {
+                // What is gone would come back: against servers that repeat that there is only `relist_every`.
+                let branch = &self.history.branches[server.branch];
+                let state = branch.at(stream.cursor);
+                let is_there = |moment: &&Moment| {
+                    let new = moment.new.as_ref();
+                    new.is_some_and(|new| {
+                        state[usize::from(new.key)]
+                            .as_ref()
+                            .is_some_and(|held| held.uid == new.uid && (held.selected || !stream.selected))
+                    })
+                };
+                let before = branch.between(stream.cursor.saturating_sub(12), stream.cursor);
+                for moment in before.iter().filter(is_there) {
+                    write_change(format, moment, stream.selected, false, &mut bytes);
+                }
+            }
+            if !bytes.is_empty() {
+                self.send_bytes(id, &bytes, Sent { at: self.now, as_of: Duration::ZERO });
             }
         }
     }
@@ -208,15 +231,35 @@ impl Cluster {
         }
     }
 
+    /// What waited for the end of a partition arrives, in order; `None` if there is nothing, or if another one began.
+    pub(crate) fn released(&mut self, id: usize) -> Option<Parcel> {
+        if !self.connections[id].is_open() || self.connections[id].silent {
+            return None;
+        }
+        match self.is_cut_off() {
+            None => self.connections[id].held.pop_front(),
+            Some(Some(until)) => {
+                self.schedule(until, Event::Released(id));
+                None
+            }
+            Some(None) => {
+                self.connections[id].silent = true;
+                None
+            }
+        }
+    }
+
     /// Something reaches the client; `None` if it does not, or later.
     pub(crate) fn arrived(&mut self, id: usize, parcel: Parcel) -> Option<Parcel> {
         if !self.connections[id].is_open() || self.connections[id].silent {
             return None;
         }
         match self.is_cut_off() {
-            None => Some(parcel),
-            Some(Some(until)) => {
-                self.schedule(until, Event::Deliver(id, parcel));
+            None if self.connections[id].held.is_empty() => Some(parcel),
+            // What waits for the end of a partition keeps its order.
+            None | Some(Some(_)) => {
+                self.connections[id].held.push_back(parcel);
+                self.schedule(self.conditions.partition_until, Event::Released(id));
                 None
             }
             Some(None) => {

@@ -137,6 +137,8 @@ pub(crate) struct Connection {
     pub(crate) last_sent: Option<Sent>,
     /// What has arrived, while the store has no room.
     pub(crate) waiting: VecDeque<Parcel>,
+    /// What waits for the end of a partition.
+    pub(crate) held: VecDeque<Parcel>,
 }
 
 impl Connection {
@@ -180,6 +182,7 @@ impl Connection {
             cutter,
             last_sent: None,
             waiting: VecDeque::new(),
+            held: VecDeque::new(),
         }
     }
 

@@ -47,6 +47,8 @@ pub(crate) enum Event {
     Arrive(usize),
     /// Something reaches the client.
     Deliver(usize, Parcel),
+    /// A partition is over, and what waited for that arrives on a connection.
+    Released(usize),
     /// A server thinks of a bookmark.
     Bookmark(usize),
     /// A server or a proxy ends a stream.

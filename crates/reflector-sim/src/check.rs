@@ -39,7 +39,6 @@ pub(crate) struct Check {
     overtaken: bool,
     /// Revision of etcd when the reflector started; the first complete read is not older, unless any would do.
     floor: Option<u64>,
-    pub(crate) before: Option<Status>,
     /// Until when what the copy holds was the present state; `None` if it is.
     present_until: Option<Duration>,
 }
@@ -54,7 +53,6 @@ impl Check {
             blind: false,
             overtaken: false,
             floor: Some(cluster.history.present().head).filter(|_| !setup.any),
-            before: None,
         }
     }
 
@@ -65,7 +63,8 @@ impl Check {
     /// What does not hold.
     pub(crate) fn after(
         &mut self,
-        status: Status,
+        before: &Status,
+        status: &Status,
         reports: &[ErrorReport],
         note: &Note,
         copy: &Copy,
@@ -78,11 +77,9 @@ impl Check {
         if status.synced != snapshot.is_synced() {
             return Err(format!("status says synced={}, the cache {}", status.synced, snapshot.is_synced()));
         }
-        self.errors(&status, reports, note)?;
-        self.proof(&status, note, cluster)?;
-        bounds(copy, cluster)?;
-        self.before = Some(status);
-        Ok(())
+        errors(before, status, reports, note)?;
+        self.proof(before, status, note, cluster)?;
+        bounds(copy, cluster)
     }
 
     /// The content is a state that the collection had, and not one before the last.
@@ -129,29 +126,11 @@ impl Check {
         Err(format!("the copy at {rev} is no state that there was: {differs}"))
     }
 
-    /// Every failure is reported with its cause, and shown by the status.
-    fn errors(&self, status: &Status, reports: &[ErrorReport], note: &Note) -> Result<(), String> {
-        for failure in &note.failures {
-            if !reports.iter().any(|report| report.failure.message() == failure) {
-                return Err(format!("`{failure}` was not reported, but {reports:?}"));
-            }
-        }
-        let before = self.before.as_ref().map_or(0, |before| before.counts.errors);
-        let message = |report: &ErrorReport| report.failure.message().to_owned();
-        let (told, shown) = (reports.last().map(message), status.last_error.as_ref().map(message));
-        let counted = status.counts.errors - before;
-        if counted != reports.len() as u64 || told.is_some() && told != shown {
-            return Err(format!(
-                "{reports:?} were reported, {counted} counted, and the status shows {shown:?}"
-            ));
-        }
-        Ok(())
-    }
-
     /// A copy that is called current is current, as far as the sender knew when he sent what came.
-    fn proof(&self, status: &Status, note: &Note, cluster: &Cluster) -> Result<(), String> {
-        let before = self.before.as_ref().and_then(|before| before.last_proof);
-        let Some(proof) = status.last_proof.filter(|_| status.last_proof > before) else { return Ok(()) };
+    fn proof(&self, before: &Status, status: &Status, note: &Note, cluster: &Cluster) -> Result<(), String> {
+        let Some(proof) = status.last_proof.filter(|_| status.last_proof > before.last_proof) else {
+            return Ok(());
+        };
         let Some(sent) = note.sent else {
             return Err("the copy is called current, though nothing came".into());
         };
@@ -214,6 +193,22 @@ impl Check {
         }
         indexes(copy, &snapshot)
     }
+}
+
+/// Every failure is reported with its cause, and shown by the status.
+fn errors(before: &Status, status: &Status, reports: &[ErrorReport], note: &Note) -> Result<(), String> {
+    for failure in &note.failures {
+        if !reports.iter().any(|report| report.failure.message() == failure) {
+            return Err(format!("`{failure}` was not reported, but {reports:?}"));
+        }
+    }
+    let message = |report: &ErrorReport| report.failure.message().to_owned();
+    let (told, shown) = (reports.last().map(message), status.last_error.as_ref().map(message));
+    let counted = status.counts.errors - before.counts.errors;
+    if counted != reports.len() as u64 || told.is_some() && told != shown {
+        return Err(format!("{reports:?} were reported, {counted} counted, and the status shows {shown:?}"));
+    }
+    Ok(())
 }
 
 /// Whether a snapshot is this state; with `bodies`, to the last write.

@@ -30,8 +30,8 @@ fn one_of<T: Copy>(rng: &mut Rng, all: &[T]) -> T {
 fn setup(rng: &mut Rng) -> Setup {
     let seconds = |rng: &mut Rng, from, to| rng.u64(from..to) * 1000;
     Setup {
-        streaming: !once_in(rng, 3),
-        page_size: one_of(rng, &[Some(500), Some(500), Some(3), Some(1), None]),
+        streaming: rng.bool(),
+        page_size: one_of(rng, &[Some(500), Some(3), Some(3), Some(1), None]),
         any: once_in(rng, 5),
         selector: rng.bool(),
         resync_every: once_in(rng, 4).then(|| seconds(rng, 5, 120)),

@@ -81,6 +81,8 @@ struct World<'a> {
     core: Core<Body, Both>,
     copy: Copy,
     check: Check,
+    /// The status after the last fact.
+    status: Status,
     rng: Rng,
     facts: u64,
     caught_up_after: Duration,
@@ -125,6 +127,7 @@ impl<'a> World<'a> {
         });
         Self {
             plan,
+            status: core.status(),
             core,
             copy,
             check,
@@ -187,14 +190,13 @@ impl<'a> World<'a> {
 
     /// The copy is what the server has.
     fn is_well(&self) -> bool {
-        let status = self.core.status();
-        let settled = match status.phase {
+        let settled = match self.status.phase {
             Phase::Watching | Phase::Polling { .. } => true,
             // A proxy that holds heads back shows no watch before there is an event.
             Phase::Connecting | Phase::Waiting { .. } => self.plan.nature.holds_heads,
             _ => false,
         };
-        settled && status.synced && self.check.is_true(&self.copy, &self.cluster).is_ok()
+        settled && self.status.synced && self.check.is_true(&self.copy, &self.cluster).is_ok()
     }
 
     /// A copy that cannot know that it is wrong, and was not told to verify it.
@@ -362,7 +364,7 @@ impl<'a> World<'a> {
         }
         self.facts += 1;
         let text = self.cluster.story.is_some().then(|| describe(&fact)).flatten();
-        let before = self.check.before.clone();
+        let before = self.cluster.story.is_some().then(|| self.status.clone());
         let input = Input::of(&fact);
         self.tell(input, note, |core, cluster| {
             core.handle(cluster.now, fact, cluster);
@@ -379,20 +381,30 @@ impl<'a> World<'a> {
         note: &Note,
         happens: impl FnOnce(&mut Core<Body, Both>, &mut Cluster),
     ) -> Result<(), String> {
-        let before = self.check.before.take().unwrap_or_else(|| self.core.status());
         let was = self.was.take().unwrap_or_else(|| Open::of(&self.cluster));
         let requests = self.cluster.connections.len();
-        self.check.before = Some(before.clone());
         happens(&mut self.core, &mut self.cluster);
-        let after = self.core.status();
-        self.stopped = after.phase == Phase::Stopped;
+        let before = mem::replace(&mut self.status, self.core.status());
+        self.stopped = self.status.phase == Phase::Stopped;
         let reports = mem::take(&mut *self.reports.lock().unwrap_or_else(PoisonError::into_inner));
-        let asked = asked_since(&self.cluster, requests);
         let resynced = self.copy.wires.resynced.swap(false, Ordering::Relaxed);
-        self.check.after(after.clone(), &reports, note, &self.copy, &self.cluster)?;
+        self.check.after(&before, &self.status, &reports, note, &self.copy, &self.cluster)?;
         self.contract()?;
-        let is = Open::of(&self.cluster);
-        self.covered.see(&Step { before, after, input, was, is, reports, asked, resynced });
+        if !input.is_nothing() {
+            let asked = asked_since(&self.cluster, requests);
+            let is = Open::of(&self.cluster);
+            let (before, after) = (&before, &self.status);
+            self.covered.see(&Step {
+                before,
+                after,
+                input,
+                was,
+                is,
+                reports: &reports,
+                asked: &asked,
+                resynced,
+            });
+        }
         self.schedule_looks();
         if !self.copy.pops && !self.copy.fifo.is_empty() {
             self.schedule_pop();

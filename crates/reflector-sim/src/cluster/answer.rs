@@ -261,7 +261,8 @@ impl Cluster {
             self.schedule(self.now + life, Event::StreamOver(id));
         }
         if bookmarks {
-            self.schedule_bookmark(id);
+            let first = self.within(60_000);
+            self.schedule(self.now + first, Event::Bookmark(id));
         }
     }
 

@@ -122,7 +122,7 @@ impl Cluster {
                 self.conditions.renewable_from = self.now + millis(time);
             }
             Action::Cut => self.end_streams(false),
-            Action::HalfOpen => self.connections.iter_mut().for_each(|c| c.silent = true),
+            Action::HalfOpen => self.living().for_each(|id| self.connections[id].silent = true),
             Action::Partition(time, late) => {
                 let until = self.now + millis(time);
                 self.conditions.partition_until = self.conditions.partition_until.max(until);
@@ -153,12 +153,11 @@ impl Cluster {
     }
 
     fn streams(&self) -> Vec<usize> {
-        let streams = self.connections.iter().enumerate().filter(|(_, c)| c.is_open() && c.stream.is_some());
-        streams.map(|(id, _)| id).collect()
+        self.open_as(|_| true).filter(|id| self.connections[*id].stream.is_some()).collect()
     }
 
     fn end_streams(&mut self, clean: bool) {
-        for id in 0..self.connections.len() {
+        for id in self.living() {
             let connection = &self.connections[id];
             if connection.is_open() && (!clean || connection.stream.is_some()) {
                 self.end_stream(id, clean);
@@ -171,7 +170,8 @@ impl Cluster {
             let server = &self.servers[self.connections[id].server];
             let format = self.connections[id].format;
             let Some(stream) = &self.connections[id].stream else { continue };
-            if stream.initial.is_some() {
+            // A server that is behind what the stream began with has nothing to repeat.
+            if stream.initial.is_some() || stream.cursor > server.rev {
                 continue;
             }
             let mut bytes = stream.last.clone();

@@ -13,6 +13,7 @@ pub(crate) mod writers;
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, VecDeque},
+    ops::Range,
     time::Duration,
 };
 
@@ -94,6 +95,8 @@ pub(crate) struct Cluster {
     pub(crate) history: History,
     pub(crate) servers: Vec<Server>,
     pub(crate) connections: Vec<Connection>,
+    /// All connections before this one are closed.
+    closed: usize,
     pub(crate) conditions: Conditions,
     agenda: BinaryHeap<Scheduled>,
     scheduled: u64,
@@ -121,6 +124,7 @@ impl Cluster {
             history,
             servers,
             connections: Vec::new(),
+            closed: 0,
             conditions: Conditions::default(),
             agenda: BinaryHeap::new(),
             scheduled: 0,
@@ -172,6 +176,9 @@ impl Cluster {
             self.token = self.conditions.token;
         }
         let id = self.connections.len();
+        while self.connections.get(self.closed).is_some_and(|connection| !connection.is_open()) {
+            self.closed += 1;
+        }
         if !ask.is_next_page() {
             self.count_request();
         }
@@ -205,7 +212,7 @@ impl Cluster {
     }
 
     fn drop_role(&mut self, is: fn(Role) -> bool) {
-        for connection in &mut self.connections {
+        for connection in &mut self.connections[self.closed..] {
             if connection.is_open() && is(connection.role) {
                 connection.close();
             }
@@ -214,10 +221,15 @@ impl Cluster {
 
     /// The open connections of a role.
     pub(crate) fn open_as(&self, is: fn(Role) -> bool) -> impl Iterator<Item = usize> + '_ {
-        let open = move |(id, connection): (usize, &Connection)| {
-            (connection.is_open() && is(connection.role)).then_some(id)
-        };
-        self.connections.iter().enumerate().filter_map(open)
+        self.living().filter(move |id| {
+            let connection = &self.connections[*id];
+            connection.is_open() && is(connection.role)
+        })
+    }
+
+    /// The connections that may be open.
+    fn living(&self) -> Range<usize> {
+        self.closed..self.connections.len()
     }
 }
 

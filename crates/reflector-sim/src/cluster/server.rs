@@ -87,7 +87,7 @@ impl Cluster {
             return self.schedule(until, Event::Follow { server, incarnation, branch, rev });
         }
         at.rev = at.rev.max(rev);
-        for id in 0..self.connections.len() {
+        for id in self.living() {
             if self.connections[id].is_served_by(server) {
                 self.flush(id);
             }
@@ -99,7 +99,7 @@ impl Cluster {
         let at = &mut self.servers[server];
         at.incarnation += 1;
         at.down = true;
-        for id in 0..self.connections.len() {
+        for id in self.living() {
             if self.connections[id].server == server {
                 self.end_stream(id, clean);
             }

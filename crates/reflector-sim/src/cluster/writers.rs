@@ -70,7 +70,7 @@ impl Cluster {
         }
         let clean = self.rng.bool();
         // Streams end with the resource; what was deleted is told first, or not at all.
-        for id in 0..self.connections.len() {
+        for id in self.living() {
             if self.connections[id].stream.is_some() {
                 if told {
                     let at = self.now + Duration::from_millis(self.nature.lag + 1);

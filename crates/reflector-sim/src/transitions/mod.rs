@@ -46,7 +46,7 @@ impl Covered {
         TRANSITIONS.iter().enumerate().filter_map(missing)
     }
 
-    pub(crate) fn see(&mut self, step: &Step) {
+    pub(crate) fn see(&mut self, step: &Step<'_>) {
         for (place, (_, is)) in TRANSITIONS.iter().enumerate() {
             if !self.has(place) && is(step) {
                 self.0 |= 1 << place;
@@ -56,7 +56,7 @@ impl Covered {
 }
 
 /// Says whether a step is a transition.
-pub type Is = fn(&Step) -> bool;
+pub type Is = fn(&Step<'_>) -> bool;
 
 /// What was told to the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +90,11 @@ pub(crate) struct Signs {
 }
 
 impl Input {
+    /// Bytes came that were no whole object: that is no transition.
+    pub(crate) fn is_nothing(self) -> bool {
+        self == Self::Events(Signs::default())
+    }
+
     pub(crate) fn of(fact: &Fact<Body>) -> Self {
         match fact {
             Fact::ListOpened => Self::ListOpened,
@@ -176,16 +181,16 @@ impl Open {
 
 /// One step of the machine: what it was told, and what came of it.
 #[derive(Debug)]
-pub struct Step {
-    pub(crate) before: Status,
-    pub(crate) after: Status,
+pub struct Step<'a> {
+    pub(crate) before: &'a Status,
+    pub(crate) after: &'a Status,
     pub(crate) input: Input,
     /// What was open before.
     pub(crate) was: Open,
     /// What is open after.
     pub(crate) is: Open,
-    pub(crate) reports: Vec<ErrorReport>,
-    pub(crate) asked: Vec<Asked>,
+    pub(crate) reports: &'a [ErrorReport],
+    pub(crate) asked: &'a [Asked],
     pub(crate) resynced: bool,
 }
 
@@ -208,7 +213,7 @@ pub(crate) fn asked_since(cluster: &Cluster, since: usize) -> Vec<Asked> {
     cluster.connections[since..].iter().map(asked).collect()
 }
 
-impl Step {
+impl Step<'_> {
     fn listing(&self) -> bool {
         matches!(self.before.phase, Phase::Syncing { method: SyncMethod::List, .. })
     }

@@ -7,7 +7,7 @@ use super::{Asked, Input, Is, Step};
 /// Transitions that no schedule takes, and why not.
 pub const NEVER: &[(&str, &str)] = &[];
 
-fn is_fallback(step: &Step) -> bool {
+fn is_fallback(step: &Step<'_>) -> bool {
     step.lists()
         && !matches!(step.before.streaming, Streaming::FellBack { .. })
         && matches!(step.after.streaming, Streaming::FellBack { .. })

@@ -138,7 +138,10 @@ fn span(rng: &mut Rng) -> Millis {
 }
 
 fn fault(rng: &mut Rng, nature: &Nature) -> Action {
-    let meets = one_of(rng, &[Meets::All, Meets::Lists, Meets::Pages, Meets::Watches, Meets::Seconds]);
+    let meets = one_of(
+        rng,
+        &[Meets::All, Meets::Lists, Meets::Pages, Meets::Watches, Meets::Seconds, Meets::Reopens],
+    );
     match rng.u8(0..26) {
         0 => Action::Compact(rng.bool()),
         1 | 2 => Action::Restart(rng.usize(0..nature.servers), span(rng)),
@@ -152,7 +155,7 @@ fn fault(rng: &mut Rng, nature: &Nature) -> Action {
         9 => Action::HalfOpen,
         10 => Action::Partition(span(rng), rng.bool()),
         11 => Action::Slow(one_of(rng, &[500, 5000, 20_000])),
-        12..=15 => Action::Answer(one_of(rng, &Fault::ALL), meets, rng.u8(1..6)),
+        12..=15 => Action::Answer(one_of(rng, &Fault::ALL), meets, rng.u8(1..9)),
         16 | 17 => Action::Outage(one_of(rng, &Fault::ALL), meets, span(rng)),
         18 => Action::Inject(one_of(
             rng,

@@ -299,6 +299,8 @@ pub enum Meets {
     Watches,
     /// The requests beside a watch.
     Seconds,
+    /// Watches that are opened again beside a silent one.
+    Reopens,
 }
 
 /// What happens.

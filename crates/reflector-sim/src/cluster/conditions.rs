@@ -52,6 +52,7 @@ impl Cluster {
             Meets::Pages => page,
             Meets::Watches => !list && role == Role::Main,
             Meets::Seconds => role != Role::Main,
+            Meets::Reopens => role == Role::Reopen,
         };
         let Conditions { armed, outages, .. } = &mut self.conditions;
         outages.retain(|(_, _, until)| *until > now);

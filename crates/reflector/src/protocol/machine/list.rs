@@ -52,7 +52,7 @@ impl Machine {
         let options = self.first_page();
         self.ask_page(
             now,
-            Listing {
+            Box::new(Listing {
                 reason,
                 since: now,
                 options,
@@ -60,7 +60,7 @@ impl Machine {
                 failures: 0,
                 heard: now,
                 tokens: HashSet::new(),
-            },
+            }),
         );
     }
 
@@ -93,7 +93,7 @@ impl Machine {
         }
     }
 
-    pub(super) fn ask_page(&mut self, now: Time, mut list: Listing) {
+    pub(super) fn ask_page(&mut self, now: Time, mut list: Box<Listing>) {
         list.heard = now;
         self.counts.lists += 1;
         self.orders.push_back(Order::List(list.options.clone()));
@@ -150,7 +150,7 @@ impl Machine {
     }
 
     /// The list under way; whoever takes it puts a new state in its place.
-    fn take_listing(&mut self) -> Option<Listing> {
+    fn take_listing(&mut self) -> Option<Box<Listing>> {
         match std::mem::replace(&mut self.state, State::Created) {
             State::Listing(list) => Some(list),
             other => {
@@ -187,7 +187,7 @@ impl Machine {
                 let next = if first || list.failures >= PAGE_FAILURES_MAX {
                     Next::Sync(list.reason)
                 } else {
-                    Next::Page(Box::new(list))
+                    Next::Page(list)
                 };
                 self.fail(now, Verb::List, failure, class, next);
             }

@@ -131,7 +131,7 @@ pub enum Deadline {
 #[derive(Debug)]
 enum State {
     Created,
-    Listing(Listing),
+    Listing(Box<Listing>),
     Initial(Initial),
     Watching(Box<Watching>),
     Waiting { until: Time, next: Next, deadline: Deadline },

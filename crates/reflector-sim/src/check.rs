@@ -1,6 +1,6 @@
 //! What must hold after every single fact, and what must hold once everything is well.
 
-use std::{rc::Rc, time::Duration};
+use std::{collections::VecDeque, rc::Rc, time::Duration};
 
 use reflector::{
     Object,
@@ -24,6 +24,9 @@ use crate::{
 /// where a server ends each watch after a second; this bound leaves room for what is mixed into that.
 pub(crate) const REQUESTS_PER_MINUTE: usize = 70;
 
+/// The most failures in any minute: each is followed by a wait, but for those that have a remedy which is good once.
+pub(crate) const FAILURES_PER_MINUTE: usize = 32;
+
 /// What is known of the copy so far.
 pub(crate) struct Check {
     selected: bool,
@@ -39,6 +42,10 @@ pub(crate) struct Check {
     overtaken: bool,
     /// Revision of etcd when the reflector started; the first complete read is not older, unless any would do.
     floor: Option<u64>,
+    /// The failures of the last minute.
+    failures: VecDeque<Duration>,
+    /// The most failures in any minute.
+    pub(crate) failures_most: usize,
     /// Until when what the copy holds was the present state; `None` if it is.
     present_until: Option<Duration>,
 }
@@ -46,6 +53,8 @@ pub(crate) struct Check {
 impl Check {
     pub(crate) fn new(setup: &Setup, cluster: &Cluster) -> Self {
         Self {
+            failures: VecDeque::new(),
+            failures_most: 0,
             present_until: None,
             selected: setup.selector,
             versions: cluster.nature.versions,
@@ -79,7 +88,19 @@ impl Check {
         }
         errors(before, status, reports, note)?;
         self.proof(before, status, note, cluster)?;
+        self.rate(reports.len(), cluster.now)?;
         bounds(copy, cluster)
+    }
+
+    fn rate(&mut self, failures: usize, now: Duration) -> Result<(), String> {
+        let minute = Duration::from_secs(60);
+        while self.failures.front().is_some_and(|at| *at + minute <= now) {
+            self.failures.pop_front();
+        }
+        self.failures.extend((0..failures).map(|_| now));
+        self.failures_most = self.failures_most.max(self.failures.len());
+        let many = self.failures.len();
+        (many <= FAILURES_PER_MINUTE).then_some(()).ok_or_else(|| format!("{many} failures within a minute"))
     }
 
     /// The content is a state that the collection had, and not one before the last.

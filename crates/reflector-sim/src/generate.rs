@@ -75,6 +75,7 @@ fn nature(rng: &mut Rng) -> Nature {
         holds_heads: once_in(rng, 6),
         proxy_timeout: once_in(rng, 5).then(|| one_of(rng, &[500, 5000, 30_000, 60_000])),
         refuses_old_at_once: rng.bool(),
+        ends_old_silently: once_in(rng, 8),
         format: if once_in(rng, 4) { Format::Protobuf } else { Format::Json },
         chunk: one_of(rng, &[0, 0, 40, 200, 1000]),
         objects: one_of(rng, &[0, 1, 3, 8, KEYS]),

@@ -75,10 +75,11 @@ fn show(out: &mut impl Write, summary: &Summary, seconds: f64) -> io::Result<()>
     }
     writeln!(
         out,
-        "{} facts; at most {} requests in a minute; true again within {:.0} s after the last fault; {} copies could not \
+        "{} facts; at most {} requests and {} failures in a minute; true again within {:.0} s after the last fault; {} copies could not \
          know of a restore",
         summary.facts,
         summary.requests_most,
+        summary.failures_most,
         summary.caught_up_after.as_secs_f64(),
         summary.excused
     )?;

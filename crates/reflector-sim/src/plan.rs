@@ -144,6 +144,8 @@ pub struct Nature {
     pub proxy_timeout: Option<Millis>,
     /// Whether a watch that is too old is refused at once, and not in the stream.
     pub refuses_old_at_once: bool,
+    /// Whether a watch that is too old is ended at once, without a word.
+    pub ends_old_silently: bool,
     /// What objects are written in.
     pub format: Format,
     /// The size of chunks at the most; 0 is whole.
@@ -170,6 +172,7 @@ impl Default for Nature {
             holds_heads: false,
             proxy_timeout: None,
             refuses_old_at_once: false,
+            ends_old_silently: false,
             format: Format::Json,
             chunk: 0,
             objects: 3,

@@ -32,6 +32,8 @@ pub struct Summary {
     pub covered: Covered,
     /// The most requests in any minute.
     pub requests_most: usize,
+    /// The most failures in any minute.
+    pub failures_most: usize,
     /// The longest time until a copy was true after the last fault.
     pub caught_up_after: Duration,
     /// How many facts the machines were told.
@@ -46,6 +48,7 @@ impl Summary {
         self.failed.extend(other.failed);
         self.covered = self.covered.and(other.covered);
         self.requests_most = self.requests_most.max(other.requests_most);
+        self.failures_most = self.failures_most.max(other.failures_most);
         self.caught_up_after = self.caught_up_after.max(other.caught_up_after);
         self.facts += other.facts;
         self.excused += other.excused;
@@ -84,6 +87,7 @@ fn one(seed: u64) -> Summary {
         failed: outcome.failure.map(|failure| Failed { seed, failure }).into_iter().collect(),
         covered: outcome.covered,
         requests_most: outcome.requests_most,
+        failures_most: outcome.failures_most,
         caught_up_after: if outcome.excused { Duration::ZERO } else { outcome.caught_up_after },
         facts: outcome.facts,
         excused: outcome.excused.into(),

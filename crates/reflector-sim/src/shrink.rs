@@ -120,6 +120,7 @@ impl Shrinker {
             holds_heads,
             proxy_timeout,
             refuses_old_at_once,
+            ends_old_silently,
             format,
             chunk,
             objects

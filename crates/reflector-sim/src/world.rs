@@ -49,6 +49,8 @@ pub struct Outcome {
     pub story: Vec<String>,
     /// The most requests in any minute.
     pub requests_most: usize,
+    /// The most failures in any minute.
+    pub failures_most: usize,
     /// How long after the last fault the copy was true.
     pub caught_up_after: Duration,
     /// How many facts there were.
@@ -148,6 +150,7 @@ impl<'a> World<'a> {
             failure,
             story: self.cluster.story.take().unwrap_or_default(),
             requests_most: self.cluster.requests_most,
+            failures_most: self.check.failures_most,
             caught_up_after: self.caught_up_after,
             facts: self.facts,
             excused: self.excused,

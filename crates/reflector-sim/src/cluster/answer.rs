@@ -238,8 +238,13 @@ impl Cluster {
                 None => head,
             });
         } else if wanted.is_some_and(|wanted| wanted < window) {
-            if self.nature.refuses_old_at_once {
+            if self.nature.refuses_old_at_once && !self.nature.ends_old_silently {
                 return self.refuse(id, 410, "Expired", "too old resource version");
+            }
+            if self.nature.ends_old_silently {
+                self.send(id, Parcel::Head);
+                self.send(id, Parcel::End);
+                return self.finish(id);
             }
             self.send_head(id);
             return self.send_error(id, Fault::ExpiredEvent);

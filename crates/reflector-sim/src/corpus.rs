@@ -1,4 +1,7 @@
 //! Schedules that failed once, and must not again.
+//!
+//! They are in `corpus/schedules.jsonl`. The command prints a schedule that fails in its shortest form, as a line of JSON:
+//! with a name, that is the next line of the file.
 
 use serde::{Deserialize, Serialize};
 

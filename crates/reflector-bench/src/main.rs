@@ -9,7 +9,14 @@ mod sync;
 mod table;
 mod timing;
 
+use std::alloc::System;
+
 use clap::{Parser, Subcommand};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+/// The allocator of the system, which counts how often it is asked. That costs everybody some nanoseconds each time.
+#[global_allocator]
+static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// Measures reflector beside its peers.
 #[derive(Parser)]

@@ -19,6 +19,7 @@ mod cluster;
 mod copy;
 pub mod corpus;
 pub mod generate;
+pub mod model;
 pub mod plan;
 mod receive;
 mod runner;

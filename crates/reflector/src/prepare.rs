@@ -56,7 +56,7 @@ impl<K> BodyForm<K> {
         Self(Form::Wire)
     }
 
-    /// The bytes, each body by itself, compressed with a dictionary that is learned from the collection's own objects.
+    /// The bytes, each body by itself, compressed with dictionaries that are learned from the collection's own objects.
     /// Collections of less than 2 MiB are kept as they came; so is what comes before there is that much.
     #[must_use]
     pub fn packed() -> Self {

@@ -74,6 +74,11 @@ impl Life {
     }
 }
 
+/// How often memory is asked for per watch event.
+fn allocations(life: &Life, events: usize) -> f64 {
+    life.watched.1.allocations.saturating_sub(life.watched.0.allocations) as f64 / events.max(1) as f64
+}
+
 /// The server's process.
 pub(crate) fn serve(pods: usize) -> Result<(), Failure> {
     runtime()?.block_on(serve::run(pods))
@@ -167,6 +172,9 @@ fn live(who: Who, pods: usize, events: usize) -> Result<Life, Failure> {
     let before = client.ask("settle")?.parse()?;
     let version = server.ask(&format!("burst {events}"))?;
     life.watched = (before, client.ask(&format!("until {version}"))?.parse()?);
+    if life.watched.1.count < events as u64 {
+        return Err(format!("{} saw {} of {events} events", who.argument(), life.watched.1.count).into());
+    }
     client.ask("subscribe")?;
     let before = client.ask("settle")?.parse()?;
     server.ask("relist")?;
@@ -243,6 +251,14 @@ fn rows(lives: &Lives<'_>, rates: &Rates, million: Option<f64>, events: usize) -
         more("watch events per CPU second, wire form", wire, Bar::Times(10.0)),
         more("watch events per CPU second, packed", packed, Bar::None),
         more("watch events per CPU second, JSON", json, Bar::None),
+        less(
+            "allocations per watch event, wire form",
+            "",
+            wire,
+            &|life| allocations(life, events),
+            Bar::None,
+        ),
+        less("allocations per watch event, packed", "", packed, &|life| allocations(life, events), Bar::None),
         Row {
             name: "full Pod from protobuf, trimmed",
             unit: "1/s",

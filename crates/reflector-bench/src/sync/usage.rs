@@ -17,10 +17,13 @@ pub(super) struct Usage {
     pub(super) peak: u64,
     /// How many of what was asked for were seen: objects or events.
     pub(super) count: u64,
+    /// How often memory was asked for, or asked to become larger.
+    pub(super) allocations: u64,
 }
 
 impl Usage {
     pub(super) fn now(count: u64) -> Result<Self, Failure> {
+        let heap = crate::HEAP.stats();
         let time = clock_gettime(ClockId::ProcessCPUTime);
         let status = fs::read_to_string("/proc/self/status")?;
         let field = |name: &str| {
@@ -33,6 +36,7 @@ impl Usage {
             rss: field("VmRSS:")?,
             peak: field("VmHWM:")?,
             count,
+            allocations: (heap.allocations + heap.reallocations).try_into()?,
         })
     }
 }
@@ -44,7 +48,8 @@ pub(super) fn forget_peak() -> Result<(), Failure> {
 
 impl fmt::Display for Usage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {} {}", self.cpu.as_nanos(), self.rss, self.peak, self.count)
+        let Self { rss, peak, count, allocations, .. } = self;
+        write!(f, "{} {rss} {peak} {count} {allocations}", self.cpu.as_nanos())
     }
 }
 
@@ -53,9 +58,9 @@ impl FromStr for Usage {
 
     fn from_str(text: &str) -> Result<Self, Failure> {
         let numbers = text.split_whitespace().map(str::parse).collect::<Result<Vec<u64>, _>>()?;
-        let [cpu, rss, peak, count] = numbers[..] else {
+        let [cpu, rss, peak, count, allocations] = numbers[..] else {
             return Err(format!("not a report: {text:?}").into());
         };
-        Ok(Self { cpu: Duration::from_nanos(cpu), rss, peak, count })
+        Ok(Self { cpu: Duration::from_nanos(cpu), rss, peak, count, allocations })
     }
 }

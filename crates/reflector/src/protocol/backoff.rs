@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use super::{Time, random::Random};
+use super::{Time, fingerprint::Fingerprint, random::Random};
 
 /// The numbers of a back-off.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl Default for BackoffOptions {
 
 const GROWTH_MAX: Duration = Duration::from_secs(3600);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Backoff {
     options: BackoffOptions,
     /// The lower bound of the next wait; `None` while there was no failure.
@@ -70,6 +70,12 @@ impl Backoff {
         // Some classes have a longer cap than others, and they share this state: so it grows a little further.
         self.next = Some((lower * 2).min(self.options.cap.max(GROWTH_MAX)));
         lower
+    }
+
+    /// Waits beyond `longest` make no difference.
+    pub(super) fn fingerprint(&self, longest: Duration, print: &mut Fingerprint<'_>) {
+        print.value(self.next.map(|next| next.min(longest)));
+        print.age(self.healthy_since, self.options.reset_after);
     }
 
     fn forgive(&mut self, now: Time) {

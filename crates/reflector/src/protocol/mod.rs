@@ -26,6 +26,7 @@
 
 pub(crate) mod backoff;
 mod failure;
+mod fingerprint;
 mod machine;
 mod options;
 mod order;

@@ -71,7 +71,8 @@ pub struct Options {
     /// How often the store is told to resync. Default `None`.
     pub resync_every: Option<Duration>,
     /// How often the collection is read anew although nothing is wrong, to verify the copy against servers that are
-    /// not to be trusted with watches. Default `None`.
+    /// not to be trusted with watches. It asks for the most recent state, and is counted from the last read that did; of
+    /// a resource that is polled one list in so long is such a read. Default `None`.
     pub relist_every: Option<Duration>,
 }
 

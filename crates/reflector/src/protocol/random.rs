@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// SplitMix64 (Steele, Lea and Flood, 2014): enough for jitter, and one word of state.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
 impl Random {

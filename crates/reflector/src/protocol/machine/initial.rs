@@ -3,12 +3,15 @@
 use super::{Machine, Next, State, after};
 use crate::{
     ResourceVersion,
-    protocol::{Class, Failure, FailureKind, Options, Order, Streaming, SyncMethod, SyncReason, Time, Verb},
+    protocol::{
+        Class, Failure, FailureKind, Options, Order, Streaming, SyncMethod, SyncReason, Time, Verb,
+        fingerprint::Fingerprint,
+    },
     source::{VersionMatch, WatchOptions},
 };
 
 /// A streaming list under way.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Initial {
     pub(super) reason: SyncReason,
     /// When the last sign of progress came, or the stream opened, or the request was made.
@@ -167,6 +170,13 @@ impl Initial {
     pub(super) fn plain_bookmark(&mut self) {
         self.opened = true;
         self.live = true;
+    }
+
+    /// When the last event came matters until the deadline, and when the request was made until its end.
+    pub(super) fn fingerprint(&self, print: &mut Fingerprint<'_>) {
+        print.age(Some(self.last), Time::MAX);
+        print.age(Some(self.since), Time::MAX);
+        print.value((self.opened, self.live, self.timeout));
     }
 
     /// An ERROR event of the server's own, in an open stream: it knows the request and will not serve it.

@@ -8,12 +8,15 @@ use std::{
 use super::{Cycle, Deadline, Machine, Next, State, is_zero};
 use crate::{
     ResourceVersion,
-    protocol::{Class, Failure, InitialRead, Order, Streaming, SyncMethod, SyncReason, Time, Verb},
+    protocol::{
+        Class, Failure, InitialRead, Order, Streaming, SyncMethod, SyncReason, Time, Verb,
+        fingerprint::Fingerprint,
+    },
     source::{ListOptions, VersionMatch},
 };
 
 /// A list under way.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Listing {
     pub(super) reason: SyncReason,
     /// When the first page was asked for: what it shows is not older, however long the other pages take.
@@ -39,6 +42,17 @@ impl Listing {
         let mut hasher = DefaultHasher::new();
         token.hash(&mut hasher);
         self.tokens.len() < PAGES_MAX && self.tokens.insert(hasher.finish())
+    }
+}
+
+impl Listing {
+    pub(super) fn fingerprint(&self, print: &mut Fingerprint<'_>) {
+        let ListOptions { version, version_match, limit, continue_token, .. } = &self.options;
+        print.value((version, version_match.map(VersionMatch::as_str), limit, continue_token));
+        print.value((&self.version, self.failures.min(PAGE_FAILURES_MAX)));
+        print.age(Some(self.heard), Time::MAX);
+        // A set has no order, and the sum of its hashes has none either.
+        print.value(self.tokens.iter().fold(0, |sum: u64, token| sum.wrapping_add(*token)));
     }
 }
 
@@ -115,6 +129,10 @@ impl Machine {
             list.version = version;
             let zero = list.options.version.as_ref().is_some_and(is_zero);
             self.cache_off |= zero && continue_token.is_some();
+        } else if self.is_of_another_state(&list, version.as_ref()) {
+            self.last_contact = Some(now);
+            let failure = Failure::malformed("a page of the list is of another version than the first one");
+            return self.token_useless(now, failure, Class::Malformed, list.reason);
         }
         self.last_contact = Some(now);
         if let Some(token) = continue_token {
@@ -147,6 +165,14 @@ impl Machine {
             let interval = self.options.poll_interval;
             self.wait(now, interval, Next::Sync(SyncReason::Poll), Deadline::Poll);
         }
+    }
+
+    /// All pages of a list are of one version. Where one is not, the token was ignored, and the pages together are no state
+    /// that the collection ever had. A server that cannot do better, even where everything is asked for at once, is
+    /// believed: the watch from the first version tells what the pages missed.
+    fn is_of_another_state(&self, list: &Listing, version: Option<&ResourceVersion>) -> bool {
+        let differs = version.zip(list.version.as_ref()).is_some_and(|(page, first)| page != first);
+        differs && !(self.cycle.restarted && self.cycle.unpaged)
     }
 
     /// The list under way; whoever takes it puts a new state in its place.

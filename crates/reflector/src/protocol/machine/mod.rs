@@ -1,5 +1,6 @@
 //! The machine: its state, its contract, and what is common to all states.
 
+mod fingerprint;
 mod initial;
 mod list;
 mod recover;
@@ -52,7 +53,7 @@ use crate::ResourceVersion;
 /// assert_eq!(options.send_initial_events, Some(true));
 /// assert_eq!(machine.poll_timeout().unwrap().0, Duration::from_secs(10));
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Machine {
     options: Options,
     random: Random,
@@ -86,8 +87,8 @@ pub struct Machine {
     read: Option<Time>,
     /// When it was last asked whether a silent server is there, and not behind the copy.
     checked: Option<Time>,
-    /// Whether the store held the whole collection before the last commit was ordered.
-    synced_before: bool,
+    /// What was known of the copy before the last commit was ordered.
+    before_commit: Option<Known>,
     next_resync: Option<Time>,
     next_verify: Option<Time>,
     counts: Counts,
@@ -105,7 +106,7 @@ pub enum EventKind {
 }
 
 /// What the machine waits for. The name reaches the logs, so that an idle loop can be explained.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Deadline {
     /// The next event of a streaming list.
@@ -128,7 +129,7 @@ pub enum Deadline {
     Verify,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum State {
     Created,
     Listing(Box<Listing>),
@@ -139,7 +140,7 @@ enum State {
 }
 
 /// What follows a wait.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Next {
     /// Read the collection from scratch.
     Sync(SyncReason),
@@ -150,7 +151,7 @@ enum Next {
 }
 
 /// What has been tried since the last complete read of the collection; each remedy is good once.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 struct Cycle {
     /// The version was given up at once.
     version_dropped: bool,
@@ -162,8 +163,17 @@ struct Cycle {
     streams_failed: u32,
 }
 
+/// What is known of the copy. A commit changes it, and one that fails has changed nothing.
+#[derive(Clone, Debug)]
+struct Known {
+    synced: bool,
+    version: Option<ResourceVersion>,
+    version_unavailable: bool,
+    last_proof: Option<Time>,
+}
+
 /// A 404, and what came of it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Absence {
     since: Time,
     deleted: bool,
@@ -199,7 +209,7 @@ impl Machine {
             proof_before: None,
             read: None,
             checked: None,
-            synced_before: false,
+            before_commit: None,
             next_resync: None,
             next_verify: None,
             counts: Counts::default(),
@@ -271,8 +281,6 @@ impl Machine {
                 }
                 Deadline::Verify => {
                     self.close_all();
-                    // A cache that has stalled would answer from what it has, if it were asked for what we have.
-                    self.version_unavailable = true;
                     self.sync(now, SyncReason::Verify);
                 }
             }
@@ -317,9 +325,11 @@ impl Machine {
 
     /// The store could not commit: what it holds is what it held before.
     pub fn handle_commit_failed(&mut self, now: Time, error: impl Into<String>) {
-        self.synced = self.synced_before;
-        if !self.synced {
-            self.version = None;
+        if let Some(Known { synced, version, version_unavailable, last_proof }) = self.before_commit.take() {
+            self.synced = synced;
+            self.version = version;
+            self.version_unavailable = version_unavailable;
+            self.last_proof = last_proof;
         }
         self.handle_store_failed(now, error);
     }
@@ -374,6 +384,9 @@ impl Machine {
         if self.synced {
             self.counts.relists += 1;
         }
+        // Where a verification is due, whatever is read verifies: a cache that has stalled would answer from what it has,
+        // if it were asked for what we have.
+        self.version_unavailable |= self.next_verify.is_some_and(|at| at <= now);
         let fallback_over = match &self.streaming {
             Streaming::Disabled => false,
             Streaming::FellBack { until, .. } => now >= *until,
@@ -399,10 +412,9 @@ impl Machine {
 
     /// The store has the whole collection, as of `version`, which was the present state at `as_of` or later.
     fn commit(&mut self, now: Time, as_of: Time, version: Option<ResourceVersion>) {
-        let version = version.filter(|v| !is_zero(v));
-        self.orders.push_back(Order::CommitReplace { version: version.clone() });
-        self.version = version;
-        self.synced_before = self.synced;
+        // What was read as not older than the copy verifies nothing.
+        let verified = self.floor().is_none();
+        self.order_commit(version.filter(|v| !is_zero(v)));
         if !self.synced {
             self.next_resync = self.options.resync_every.map(|every| now + every);
         }
@@ -412,11 +424,23 @@ impl Machine {
         self.absence = None;
         self.cycle = Cycle::default();
         self.counts.syncs += 1;
-        self.next_verify = self.options.relist_every.map(|every| now + every);
+        if verified {
+            self.next_verify = self.options.relist_every.map(|every| now + every);
+        }
         self.succeed(now);
         self.proof_before = self.last_proof;
         self.proof(now, as_of);
         self.read = Some(now);
+    }
+
+    fn order_commit(&mut self, version: Option<ResourceVersion>) {
+        self.orders.push_back(Order::CommitReplace { version: version.clone() });
+        self.before_commit = Some(Known {
+            synced: self.synced,
+            version: std::mem::replace(&mut self.version, version),
+            version_unavailable: self.version_unavailable,
+            last_proof: self.last_proof,
+        });
     }
 
     /// It is known now that the copy was current at `as_of`.

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use super::{Absence, Deadline, Machine, Next, State};
 use crate::protocol::{
-    Class, ErrorReport, Failure, Order, SyncMethod, SyncReason, Time, Verb, backoff::at_least,
+    Class, ErrorReport, Failure, Options, Order, SyncMethod, SyncReason, Time, Verb, backoff::at_least,
+    fingerprint::Fingerprint,
 };
 
 /// Failures in a row.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Row {
     pub(super) failures: u32,
     since: Option<Time>,
@@ -30,6 +31,17 @@ const INTERNAL_QUIET: Duration = Duration::from_secs(60);
 
 /// The least time between two retries of a 401 that are made at once.
 const REFRESH_SPACING: Duration = Duration::from_secs(60);
+
+impl Row {
+    /// How many failures there were, and since when, is told and decides nothing.
+    pub(super) fn fingerprint(&self, options: &Options, print: &mut Fingerprint<'_>) {
+        print.value((self.refreshed, self.short_watches, self.too_large));
+        print.age(self.refreshed_at, REFRESH_SPACING);
+        let window = self.internal.filter(|(_, last)| !print.is_over(*last, INTERNAL_QUIET));
+        print.age(window.map(|(_, last)| last), INTERNAL_QUIET);
+        print.age(window.map(|(first, _)| first), options.internal_error_budget + Duration::from_nanos(1));
+    }
+}
 
 impl Machine {
     /// A request or a stream did what it should: the row of failures is over. The back-off forgets more slowly.
@@ -110,10 +122,8 @@ impl Machine {
             && !absence.deleted
         {
             absence.deleted = true;
-            self.synced_before = true;
             self.begin_replace(SyncReason::Absent, SyncMethod::List);
-            self.orders.push_back(Order::CommitReplace { version: None });
-            self.version = None;
+            self.order_commit(None);
         } else {
             self.orders.push_back(Order::AbandonReplace);
         }

@@ -7,12 +7,13 @@ use crate::{
     ResourceVersion,
     protocol::{
         CheckResult, Class, Disposition, Failure, FailureKind, Options, Order, SyncReason, Time, Verb,
+        fingerprint::Fingerprint,
     },
     source::{ListOptions, WatchOptions},
 };
 
 /// A watch, asked for or open.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Watching {
     /// The version that it was asked to start after.
     from: Option<ResourceVersion>,
@@ -32,7 +33,7 @@ pub(super) struct Watching {
 }
 
 /// The second request beside a watch that has become silent, or that says strange things.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Second {
     None,
     /// A list of one object: is the server there, and is its version not behind ours?
@@ -49,7 +50,7 @@ enum Second {
     },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Because {
     Idle,
     Regression,
@@ -97,6 +98,23 @@ impl Watching {
     /// When to give up a watch that was not even answered with headers.
     fn unanswered(&self, options: &Options) -> Option<Time> {
         if self.opened { None } else { after(self.heard, options.idle_limit) }
+    }
+
+    pub(super) fn fingerprint(&self, options: &Options, print: &mut Fingerprint<'_>) {
+        print.value((&self.from, self.timeout, self.opened, self.accepted > 0, self.synthetic));
+        print.age(Some(self.since), Time::MAX);
+        print.age(Some(self.heard), options.idle_limit);
+        match &self.second {
+            Second::None => print.value(0),
+            Second::Check { since, because, held } => {
+                print.value((1, because, held));
+                print.age(Some(*since), Time::MAX);
+            }
+            Second::Reopen { since, timeout } => {
+                print.value((2, timeout));
+                print.age(Some(*since), Time::MAX);
+            }
+        }
     }
 }
 
@@ -438,14 +456,21 @@ impl Machine {
 
     pub(super) fn second_is_silent(&mut self, now: Time) {
         let State::Watching(watch) = &mut self.state else { return };
-        let second = std::mem::replace(&mut watch.second, Second::None);
-        match second {
-            Second::Check { because: Because::Regression, .. } => self.orders.push_back(Order::CloseSecond),
+        let heard = watch.heard;
+        let (verb, alive) = match std::mem::replace(&mut watch.second, Second::None) {
+            Second::None => return,
+            Second::Check { because: Because::Regression, .. } => (Verb::List, true),
             // Bytes came, if no event: it is there.
-            Second::Check { since, .. } | Second::Reopen { since, .. } if watch.heard > since => {
-                self.orders.push_back(Order::CloseSecond);
-            }
-            _ => self.watch_is_dead(now, "neither the watch nor a second request was answered"),
+            Second::Check { since, .. } => (Verb::List, heard > since),
+            Second::Reopen { since, .. } => (Verb::Watch, heard > since),
+        };
+        if alive {
+            self.orders.push_back(Order::CloseSecond);
+            let limit = self.options.idle_limit;
+            let failure = Failure::deadline(format!("no answer beside an open watch for {limit:?}"));
+            self.fail_at_once(now, verb, failure, Class::Silent);
+        } else {
+            self.watch_is_dead(now, "neither the watch nor a second request was answered");
         }
     }
 

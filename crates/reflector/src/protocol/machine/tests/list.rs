@@ -1,8 +1,8 @@
 //! A.3: LIST, its versions and pages.
 
-use super::rig::{Rig, lists, secs};
+use super::rig::{Rig, lists, rv, secs};
 use crate::{
-    protocol::{Class, Deadline, InitialRead, Options},
+    protocol::{Class, Deadline, History, InitialRead, Options},
     source::Selection,
 };
 
@@ -76,8 +76,7 @@ impl Rig {
     }
 }
 
-/// PG-2, kube#1524: version and match on the first page only, selectors and limit on every page and watch. PG-2: the
-/// version of the whole is that of the first page.
+/// PG-2, kube#1524: version and match on the first page only, selectors and limit on every page and watch.
 #[test]
 fn pages() {
     let selection =
@@ -86,7 +85,7 @@ fn pages() {
     rig.expect("begin first list; list labels=a=b fields=x=y rv=0 limit=500");
     rig.page("10", "t1").expect("list labels=a=b fields=x=y limit=500 continue=t1");
     rig.page("", "t2").expect("list labels=a=b fields=x=y limit=500 continue=t2");
-    rig.page("99", "").expect("commit 10; watch labels=a=b fields=x=y rv=10");
+    rig.page("10", "").expect("commit 10; watch labels=a=b fields=x=y rv=10");
     rig.open().advance(90.0).expect("check labels=a=b fields=x=y limit=1");
     rig.checked(Ok(None)).expect("reopen labels=a=b fields=x=y rv=10");
     // The cache is off, so the next one is paged, with the match on its first page.
@@ -127,6 +126,20 @@ fn a_repeated_token() {
         .page("10", "t")
         .expect("list limit=500 continue=t; report list malformed; begin first list; list");
     rig.page("10", "").expect("commit 10; watch rv=10");
+}
+
+/// A proxy ignores the token, and something was deleted in between: the first page of a later state comes, and is the
+/// last one. Together they would be a state that the collection never had. Found by model checking.
+#[test]
+fn pages_of_two_states() {
+    let mut rig = Rig::start(lists());
+    rig.page("10", "t").take();
+    rig.page("11", "").expect("report list malformed; begin first list; list limit=500");
+    rig.page("11", "u").take();
+    rig.page("12", "u").expect("report list malformed; begin first list; list");
+    // The best it can do. PG-2: the version of the whole is that of the first page, and the watch tells the rest.
+    rig.page("12", "v").take();
+    rig.page("13", "").expect("commit 12; watch rv=12");
 }
 
 /// D32: no version, an empty token. The watch makes it fast, and lists at an interval make it right, because a delete
@@ -288,4 +301,21 @@ fn what_is_refused_by_the_store_is_no_proof() {
     rig.at(at).page("13", "").take();
     rig.machine.handle_commit_failed(rig.now, "disk full");
     assert_eq!((rig.status().last_proof, rig.status().synced), (proof, true));
+}
+
+/// A commit that failed has changed nothing, also not what is known of the copy: its version, how old it is, and that
+/// the history is in doubt. With the new version the next read would take equal versions for equal objects. Found by
+/// model checking.
+#[test]
+fn a_later_commit_that_fails() {
+    let mut rig = Rig::synced(lists(), "10");
+    let proof = rig.status().last_proof;
+    rig.advance(90.0).expect("check limit=1").checked(Ok(rv("7")));
+    rig.expect("close; close second; report watch rewound; begin rewound list; list limit=500");
+    rig.page("7", "").expect("commit 7; watch rv=7");
+    rig.machine.handle_commit_failed(rig.now, "disk full");
+    assert_eq!((rig.version().as_str(), rig.status().last_proof), ("10", proof));
+    rig.take();
+    rig.expect_wait(1.6, 3.2).expect("begin store list; list limit=500");
+    assert_eq!(rig.history, Some(History::Unknown));
 }

@@ -75,7 +75,20 @@ fn bytes_alone_hide_no_silence() {
     rig.advance(1.0).bytes();
     rig.reopen_fails("transport").expect("report watch transport");
     rig.advance(90.0).expect("check limit=1").advance(1.0).bytes();
-    rig.advance(90.0).expect("close second; check limit=1");
+    rig.advance(90.0).expect("close second; report list silent; check limit=1");
+}
+
+/// A request that nobody answers is a failure, even where it is not needed: the watch has shown that it lives. Found by
+/// model checking.
+#[test]
+fn a_second_request_without_an_answer_is_reported() {
+    let mut rig = Rig::synced(lists(), "10");
+    rig.bookmark("7").expect("check limit=1");
+    rig.advance(90.0).expect("close second; report list silent; check limit=1");
+    assert_eq!(rig.last().class, Class::Silent);
+    rig.checked(Ok(rv("10"))).expect("reopen rv=10");
+    rig.advance(1.0).bytes();
+    rig.advance(89.0).expect("close second; report watch silent; check limit=1");
 }
 
 /// D28, A5: a proxy that ends every watch in time does not hide that the server has nothing to say.

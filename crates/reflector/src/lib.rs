@@ -21,7 +21,7 @@
 //! | probes for Kubernetes | [`health::Health`] |
 //! | a store of your own | [`Store`] |
 //! | a source of your own | [`source::ListWatch`] |
-//! | the protocol without tokio, for a simulator or another runtime | [`protocol::Machine`] |
+//! | the protocol without tokio, for a simulator or another runtime | [`driver::Core`], [`protocol::Machine`] |
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Pod;
@@ -65,7 +65,7 @@ struct Readme;
 struct Guide;
 
 pub mod condition;
-mod driver;
+pub mod driver;
 pub mod fence;
 pub mod health;
 mod hot;

@@ -101,15 +101,16 @@ impl Metrics {
 
     /// What the status shows, and how many objects the store says it has.
     #[expect(clippy::cast_precision_loss, reason = "fifteen digits fit a double exactly")]
-    pub(crate) fn show(&mut self, status: &Status, objects: Option<usize>) {
+    pub(crate) fn show(&mut self, now: Time, status: &Status, objects: Option<usize>) {
         if let Some(objects) = objects {
             self.objects.set(objects as f64);
         }
         if status.last_proof != self.last_proof {
             // A gauge of the staleness itself would be wrong as soon as nothing happens, which is when it matters.
             self.last_proof = status.last_proof;
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            self.current_as_of.set(now.as_secs_f64());
+            let age = status.last_proof.map_or(Time::ZERO, |proof| now.saturating_sub(proof));
+            let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            self.current_as_of.set(unix.saturating_sub(age).as_secs_f64());
         }
         if let Some(version) = status.version.as_ref().and_then(crate::ResourceVersion::gauge) {
             self.version.set(version as f64);

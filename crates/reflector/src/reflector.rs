@@ -17,9 +17,8 @@ use tracing::Instrument;
 
 use crate::{
     Cache, Index, IndexBy, Store,
-    driver::{Control, Driver, ErrorHandler, Main, ResyncPredicate, Second},
+    driver::{Control, Core, Driver, ErrorHandler, ResyncPredicate},
     health::Monitor,
-    metrics::Metrics,
     prepare::{BodyForm, Preparation},
     protocol::{BackoffOptions, ErrorReport, InitialRead, Machine, Options, Phase, Status},
     source::{ListWatch, Selection},
@@ -547,26 +546,11 @@ impl<K: Send + 'static, L: ListWatch<K>> Settings<K, L> {
         let (status, shown) = watch::channel(machine.status());
         let (stop, stopped) = watch::channel(false);
         let started = Instant::now();
-        let metrics = Metrics::new(&target);
-        let errors = metrics.transform_errors();
-        let preparation = Preparation::new(self.transforms, &self.body, errors, store.lookup());
-        let driver = Driver {
-            source: Arc::new(self.source),
-            store,
-            machine,
-            on_error: self.on_error,
-            resync_if: self.resync_if,
-            preparation,
-            status,
-            metrics,
-            started,
-            main: Main::None,
-            second: Second::None,
-            replacing: false,
-            refresh: false,
-            passed_over: 0,
-            stopped: false,
-        };
+        let lookup = store.lookup();
+        let core = Core::new(machine, store, &target).on_error(self.on_error).resync_if(self.resync_if);
+        let errors = core.metrics().transform_errors();
+        let preparation = Preparation::new(self.transforms, &self.body, errors, lookup);
+        let driver = Driver::new(core, self.source, preparation, status, started);
         let span = tracing::info_span!("reflector", resource = %target);
         let task = tokio::spawn(driver.run(stopped).instrument(span));
         Handle { target: target.into(), status: shown, stop, task: Some(task), started }

@@ -72,7 +72,7 @@ pub struct Status {
     pub version: Option<ResourceVersion>,
     /// When the server was last heard of: any byte of a good answer.
     pub last_contact: Option<Time>,
-    /// When the copy was last known to be current: an event, a bookmark, a complete list.
+    /// When the copy was last known to be current: when an event or a bookmark came, when a complete list was asked for.
     pub last_proof: Option<Time>,
     /// The last failure; stays after it is over.
     pub last_error: Option<ErrorReport>,

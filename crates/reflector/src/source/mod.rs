@@ -109,8 +109,10 @@ pub trait ListWatch<K>: Send + Sync + 'static {
     fn describe(&self) -> String;
 }
 
-/// What a server's Status is to the protocol. The header is preferred to the hint in the body, which mirrors it.
-pub(crate) fn refused(status: &Status, retry_after: Option<Duration>) -> Failure {
+/// What a server's Status is to the protocol. `retry_after` is the header of that name; it is preferred to the hint in the
+/// body, which mirrors it.
+#[must_use]
+pub fn refused(status: &Status, retry_after: Option<Duration>) -> Failure {
     let causes = status.details.causes.iter().map(|cause| (cause.reason.as_str(), cause.message.as_str()));
     let hint = status.details.retry_after_seconds.map(|seconds| Duration::from_secs(seconds.into()));
     Failure::refused(status.code, &status.reason, status.message.as_str(), causes, retry_after.or(hint))

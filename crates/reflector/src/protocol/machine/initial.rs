@@ -56,7 +56,7 @@ impl Machine {
             return self.begin_initial(now, reason);
         }
         self.streaming = Streaming::Works;
-        self.commit(now, version);
+        self.commit(now, now, version);
         self.continue_as_watch(now, since, timeout);
     }
 

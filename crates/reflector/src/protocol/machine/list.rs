@@ -19,6 +19,8 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(super) struct Listing {
     pub(super) reason: SyncReason,
+    /// When the first page was asked for: what it shows is not older, however long the other pages take.
+    since: Time,
     /// The next page, or the one that was asked for.
     options: ListOptions,
     /// The version of the first page, which is the version of the whole.
@@ -74,15 +76,16 @@ impl Machine {
         let options = self.first_page();
         self.ask_page(
             now,
-            Listing {
+            Box::new(Listing {
                 reason,
+                since: now,
                 options,
                 version: None,
                 failures: 0,
                 asked: now,
                 heard: now,
                 tokens: HashSet::new(),
-            },
+            }),
         );
     }
 
@@ -115,12 +118,12 @@ impl Machine {
         }
     }
 
-    pub(super) fn ask_page(&mut self, now: Time, mut list: Listing) {
+    pub(super) fn ask_page(&mut self, now: Time, mut list: Box<Listing>) {
         list.asked = now;
         list.heard = now;
         self.counts.lists += 1;
         self.orders.push_back(Order::List(list.options.clone()));
-        self.state = State::Listing(Box::new(list));
+        self.state = State::Listing(list);
     }
 
     /// One page came, whole; its objects are staged.
@@ -161,7 +164,7 @@ impl Machine {
             self.report_behind_floor(now, Verb::List, list.version.as_ref());
             return self.begin_list(now, list.reason);
         }
-        self.commit(now, list.version);
+        self.commit(now, list.since, list.version);
         if self.version.is_none() {
             // The watch cannot begin where the list ended, so what is deleted in between would stay for ever (D32).
             // The watch makes it fast, and lists at an interval make it right.
@@ -185,9 +188,9 @@ impl Machine {
     }
 
     /// The list under way; whoever takes it puts a new state in its place.
-    fn take_listing(&mut self) -> Option<Listing> {
+    fn take_listing(&mut self) -> Option<Box<Listing>> {
         match std::mem::replace(&mut self.state, State::Created) {
-            State::Listing(list) => Some(*list),
+            State::Listing(list) => Some(list),
             other => {
                 self.state = other;
                 None
@@ -222,7 +225,7 @@ impl Machine {
                 let next = if first || list.failures >= PAGE_FAILURES_MAX {
                     Next::Sync(list.reason)
                 } else {
-                    Next::Page(Box::new(list))
+                    Next::Page(list)
                 };
                 self.fail(now, Verb::List, failure, class, next);
             }

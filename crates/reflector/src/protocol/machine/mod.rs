@@ -81,6 +81,10 @@ pub struct Machine {
     blocked: Option<ErrorReport>,
     last_contact: Option<Time>,
     last_proof: Option<Time>,
+    /// `last_proof` before what the store was given last: what holds if it refuses that.
+    proof_before: Option<Time>,
+    /// When the collection was last read to its end.
+    read: Option<Time>,
     /// When it was last asked whether a silent server is there, and not behind the copy.
     checked: Option<Time>,
     /// What was known of the copy before the last commit was ordered.
@@ -204,6 +208,8 @@ impl Machine {
             blocked: None,
             last_contact: None,
             last_proof: None,
+            proof_before: None,
+            read: None,
             checked: None,
             before_commit: None,
             next_resync: None,
@@ -245,7 +251,9 @@ impl Machine {
             State::Initial(initial) => {
                 initial.deadline(&self.options).map(|at| (at, Deadline::InitialEvents))
             }
-            State::Watching(watch) => watch.deadline(&self.options, self.last_proof.max(self.checked)),
+            State::Watching(watch) => {
+                watch.deadline(&self.options, self.last_proof.max(self.checked).max(self.read))
+            }
         };
         // A resync of an empty store, or a verification of what is being read, would be nothing.
         let resync = self.next_resync.filter(|_| self.synced).map(|at| (at, Deadline::Resync));
@@ -281,7 +289,7 @@ impl Machine {
         }
     }
 
-    /// Bytes came on the main request: whoever is there is alive.
+    /// Bytes came on the main request: whoever is there is alive. Told before what the bytes brought.
     pub fn handle_progress(&mut self, now: Time) {
         match &mut self.state {
             State::Listing(list) => list.heard = now,
@@ -291,6 +299,7 @@ impl Machine {
             _ => return,
         }
         self.last_contact = Some(now);
+        self.proof_before = self.last_proof;
     }
 
     /// An object without usable metadata was passed over. It is neither progress nor an accepted event.
@@ -309,6 +318,7 @@ impl Machine {
         if matches!(self.state, State::Created | State::Stopped) {
             return;
         }
+        self.last_proof = self.proof_before;
         self.close_all();
         self.orders.push_back(Order::AbandonReplace);
         let failure = Failure::malformed(format!("the store refused a change: {}", error.into()));
@@ -402,8 +412,8 @@ impl Machine {
         self.orders.push_back(Order::BeginReplace { reason, method, history });
     }
 
-    /// The store has the whole collection, as of `version`.
-    fn commit(&mut self, now: Time, version: Option<ResourceVersion>) {
+    /// The store has the whole collection, as of `version`, which was the present state at `as_of` or later.
+    fn commit(&mut self, now: Time, as_of: Time, version: Option<ResourceVersion>) {
         // What was read as not older than the copy verifies nothing.
         let verified = self.floor().is_none();
         self.order_commit(version.filter(|v| !is_zero(v)));
@@ -420,7 +430,9 @@ impl Machine {
             self.next_verify = self.options.relist_every.map(|every| now + every);
         }
         self.succeed(now);
-        self.proof(now);
+        self.proof_before = self.last_proof;
+        self.proof(now, as_of);
+        self.read = Some(now);
     }
 
     fn order_commit(&mut self, version: Option<ResourceVersion>) {
@@ -433,9 +445,9 @@ impl Machine {
         });
     }
 
-    /// The copy is current as of now.
-    fn proof(&mut self, now: Time) {
-        self.last_proof = Some(now);
+    /// It is known now that the copy was current at `as_of`.
+    fn proof(&mut self, now: Time, as_of: Time) {
+        self.last_proof = self.last_proof.max(Some(as_of));
         self.last_contact = Some(now);
     }
 

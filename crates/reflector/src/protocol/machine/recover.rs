@@ -176,7 +176,7 @@ impl Machine {
         }
         match next {
             Next::Sync(reason) => self.sync(now, reason),
-            Next::Page(list) => self.ask_page(now, *list),
+            Next::Page(list) => self.ask_page(now, list),
             Next::Watch => self.resume(now),
         }
     }

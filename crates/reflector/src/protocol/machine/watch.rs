@@ -60,6 +60,10 @@ enum Because {
 /// cleanly. Without it a server that sends one event and hangs up makes a hot loop (inventory 2.11).
 const SPACING: Duration = Duration::from_secs(1);
 
+/// A server that is there answers within this time, unless a proxy holds its headers back. A watch without headers is
+/// not asked about sooner.
+const HEADERS: Duration = Duration::from_secs(1);
+
 impl Watching {
     /// What the second request is, for tests of the contract.
     #[cfg(test)]
@@ -72,18 +76,28 @@ impl Watching {
     }
 
     /// `quiet` is since when there was no sign that the copy is current. It goes on from watch to watch: a proxy that
-    /// ends each of them in time must not hide the silence.
+    /// ends each of them in time, or that holds their headers back, must not hide the silence.
     pub(super) fn deadline(&self, options: &Options, quiet: Option<Time>) -> Option<(Time, Deadline)> {
-        let quiet = if self.opened { quiet.unwrap_or(self.heard) } else { self.heard };
         let idle = match self.second {
-            Second::None => after(quiet, options.idle_limit).map(|at| (at, Deadline::WatchIdle)),
+            Second::None => {
+                let at = after(quiet.unwrap_or(self.heard), options.idle_limit);
+                // One that is refused is refused at once, and need not be asked about.
+                let asked = if self.opened { Duration::ZERO } else { self.heard.saturating_add(HEADERS) };
+                at.map(|at| (at.max(asked), Deadline::WatchIdle))
+            }
             Second::Check { since, .. } | Second::Reopen { since, .. } => {
                 after(since, options.idle_limit).map(|at| (at, Deadline::Second))
             }
         };
+        let unanswered = self.unanswered(options).map(|at| (at, Deadline::WatchIdle));
         let end = after(self.since, self.timeout.saturating_add(options.deadline_margin));
         let end = end.map(|at| (at, Deadline::WatchTimeout));
-        idle.into_iter().chain(end).min_by_key(|(at, _)| *at)
+        idle.into_iter().chain(unanswered).chain(end).min_by_key(|(at, _)| *at)
+    }
+
+    /// When to give up a watch that was not even answered with headers.
+    fn unanswered(&self, options: &Options) -> Option<Time> {
+        if self.opened { None } else { after(self.heard, options.idle_limit) }
     }
 
     pub(super) fn fingerprint(&self, options: &Options, print: &mut Fingerprint<'_>) {
@@ -249,7 +263,7 @@ impl Machine {
 
     /// The watch proved that the copy is current: whatever was begun because of its silence is needless.
     fn is_current(&mut self, now: Time) {
-        self.proof(now);
+        self.proof(now, now);
         let State::Watching(watch) = &mut self.state else { return };
         if matches!(watch.second, Second::Check { because: Because::Idle, .. } | Second::Reopen { .. }) {
             watch.second = Second::None;
@@ -411,11 +425,11 @@ impl Machine {
     /// Nothing came for a while. Silence proves nothing, so ask.
     pub(super) fn watch_is_idle(&mut self, now: Time) {
         let State::Watching(watch) = &mut self.state else { return };
-        if watch.opened {
-            self.check(now, Because::Idle);
-        } else {
+        if watch.unanswered(&self.options).is_some_and(|at| at <= now) {
             // Not even headers: nothing can be lost by giving it up.
             self.watch_is_dead(now, "no answer");
+        } else if watch.second == Second::None {
+            self.check(now, Because::Idle);
         }
     }
 
@@ -477,7 +491,7 @@ impl Machine {
             Some(Ordering::Less) => self.rewound(now, &current),
             order => {
                 if order == Some(Ordering::Equal) && held == self.version {
-                    self.proof(now);
+                    self.proof(now, since);
                 }
                 self.reopen_if(now, because);
             }
@@ -513,7 +527,9 @@ impl Machine {
     }
 
     fn reopen_if(&mut self, now: Time, because: Because) {
-        if because != Because::Idle {
+        let State::Watching(watch) = &self.state else { return };
+        // A watch that was not answered yet need not be opened again.
+        if because != Because::Idle || !watch.opened {
             return;
         }
         if self.version.is_none() {

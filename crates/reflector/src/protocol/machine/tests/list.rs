@@ -302,6 +302,36 @@ fn a_first_commit_that_fails() {
     rig.expect_wait(0.8, 1.6).expect("begin store list; list limit=500");
 }
 
+/// What a list shows was the present state when its first page was asked for, and perhaps not any more when its last
+/// one has come.
+#[test]
+fn a_long_list_is_as_old_as_its_first_page() {
+    let mut rig = Rig::start(lists());
+    rig.take();
+    rig.advance(40.0).page("10", "a").take();
+    rig.advance(40.0).page("10", "").expect("commit 10; watch rv=10");
+    assert_eq!(rig.status().last_proof, Some(secs(0.0)));
+    // It was read just now all the same: there is no hurry to ask whether the server is there.
+    rig.open().expect_deadline(Deadline::WatchIdle, 90.0);
+}
+
+/// What the store has refused proves nothing, in lists and in watches.
+#[test]
+fn what_is_refused_by_the_store_is_no_proof() {
+    let mut rig = Rig::synced(lists(), "10");
+    rig.advance(5.0).bytes().modified("11").take();
+    let proof = rig.status().last_proof;
+    assert_eq!(proof, Some(rig.now));
+    rig.advance(5.0).bytes().modified("12");
+    rig.machine.handle_store_failed(rig.now, "no room");
+    assert_eq!(rig.status().last_proof, proof);
+    rig.take();
+    let (at, _) = rig.machine.poll_timeout().unwrap();
+    rig.at(at).page("13", "").take();
+    rig.machine.handle_commit_failed(rig.now, "disk full");
+    assert_eq!((rig.status().last_proof, rig.status().synced), (proof, true));
+}
+
 /// A commit that failed has changed nothing, also not what is known of the copy: its version, how old it is, and that
 /// the history is in doubt. With the new version the next read would take equal versions for equal objects. Found by
 /// model checking.

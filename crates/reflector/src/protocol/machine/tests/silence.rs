@@ -229,3 +229,36 @@ fn silence_without_a_version() {
         "check limit=1; close; close second; begin verify streaming; watch match=NotOlderThan initial",
     );
 }
+
+/// A proxy that holds the headers back until there is an event, and a collection that went back in time and is quiet: no
+/// watch is ever answered, and only a check tells.
+#[test]
+fn watches_without_headers_are_checked() {
+    let mut rig = Rig::start(lists());
+    rig.page("10", "").take();
+    rig.advance(50.0).watch_fails("transport").take();
+    rig.expect_wait(0.8, 1.6).expect("watch rv=10");
+    // The silence goes on from watch to watch.
+    let asked = rig.now;
+    rig.at(secs(90.0)).expect("check limit=1");
+    rig.checked(Ok(rv("10"))).expect("");
+    assert_eq!(rig.status().last_proof, Some(secs(90.0)));
+    // Not answered at all: given up.
+    rig.at(asked + secs(90.0)).expect("close; close second; report watch silent");
+    rig.expect_wait(0.8, 3.2).expect("watch rv=10");
+    rig.at(secs(180.0)).expect("check limit=1");
+    rig.checked(Ok(rv("9"))).take();
+    assert_eq!(rig.last().class, Class::Rewound);
+}
+
+/// A check that is refused is not asked for again at once.
+#[test]
+fn checks_beside_an_unanswered_watch_are_bounded() {
+    let mut rig = Rig::start(lists());
+    rig.page("10", "").take();
+    rig.advance(89.0).watch_fails("503/7").take();
+    rig.expect_wait(7.0, 14.0).expect("watch rv=10");
+    rig.expect_deadline(Deadline::WatchIdle, 1.0).expect("check limit=1");
+    rig.checked(Err(failure("429"))).expect("report list throttled");
+    rig.expect_deadline(Deadline::WatchIdle, 89.0).expect("close; close second; report watch silent");
+}

@@ -33,6 +33,8 @@ enum What {
         #[arg(long, value_delimiter = ',', default_values_t = [1_000, 100_000])]
         objects: Vec<usize>,
     },
+    /// Decoding one pod: all of it and six fields, from JSON and from protobuf.
+    Decode,
     /// From nothing to a synced copy, watch events and a relist, beside kube-runtime: whole processes.
     Sync(sync::Options),
     /// The server of a measurement.
@@ -53,6 +55,7 @@ fn main() -> Result<(), sync::Failure> {
                 println!("{count} pods\n\n{}", table::Table(&rows));
             }
         }
+        What::Decode => println!("{}", decode::measure()?),
         What::Sync(options) => sync::measure(options)?,
         What::Serve { pods } => sync::serve(pods)?,
         What::Client { who, url } => sync::client(who, &url)?,

@@ -16,7 +16,8 @@ use crate::{Cache, Subscription, store::LagMeter};
 /// [`CacheWriter`](crate::store::CacheWriter). Each handler is a future of its own, and it is for the caller to run it.
 ///
 /// ```
-/// use reflector::{Cache, Change, Object, Store, informer::{Callbacks, HandlerOptions, Handlers}};
+/// use reflector::{Cache, Change, Object, Store, protocol::History};
+/// use reflector::informer::{Callbacks, HandlerOptions, Handlers};
 /// # use k8s_openapi::api::core::v1::ConfigMap;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -26,7 +27,7 @@ use crate::{Cache, Subscription, store::LagMeter};
 /// let (registration, run) = handlers.add(handler, HandlerOptions::new());
 /// let task = tokio::spawn(run);
 ///
-/// writer.begin_replace(Default::default());
+/// writer.begin_replace(History::Same);
 /// let cart = r#"{"metadata": {"namespace": "shop", "name": "cart", "resourceVersion": "7"}}"#;
 /// writer.stage(vec![Change::Upsert(Object::from_json(cart)?)])?;
 /// writer.commit_replace(None)?;

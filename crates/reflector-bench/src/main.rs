@@ -5,6 +5,7 @@ mod decode;
 mod fanout;
 mod pods;
 mod reads;
+mod survive;
 mod sync;
 mod table;
 mod timing;
@@ -35,6 +36,8 @@ enum What {
     },
     /// From nothing to a synced copy, watch events and a relist, beside kube-runtime: whole processes.
     Sync(sync::Options),
+    /// Everything that goes wrong, beside kube-runtime: who has what the server has after it.
+    Survive(survive::Options),
     /// The server of a measurement.
     #[command(hide = true)]
     Serve { pods: usize },
@@ -54,6 +57,7 @@ fn main() -> Result<(), sync::Failure> {
             }
         }
         What::Sync(options) => sync::measure(options)?,
+        What::Survive(options) => survive::measure(&options)?,
         What::Serve { pods } => sync::serve(pods)?,
         What::Client { who, url } => sync::client(who, &url)?,
     }

@@ -86,7 +86,7 @@ pub(super) struct Outcome {
     pub(super) difference: Difference,
     /// All requests that reached the gate.
     pub(super) requests: u64,
-    /// How many errors the user was told of.
+    /// How many errors the user was told of, and of how many objects that they do not fit their type.
     pub(super) told: u64,
     /// The last of them.
     pub(super) last_error: Option<String>,
@@ -97,6 +97,11 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
+    /// Whether nothing is left of the fire.
+    pub(super) fn is_sound(&self) -> bool {
+        self.converged.is_some() && !self.went_back && self.ended.is_none()
+    }
+
     pub(super) fn json(&self) -> Value {
         let Difference { missing, stale, ghosts } = self.difference;
         json!({

@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 
 use super::{client::Who, judge::Outcome, scenarios::Scenario};
 
-/// One scenario and what became of each client; `None` where the scenario is not for it.
+/// One scenario and what became of each client that was in it; `None` where the scenario is not for it.
 pub(super) struct Row<'a> {
     pub(super) scenario: &'a Scenario,
-    pub(super) outcomes: [Option<Outcome>; Who::ALL.len()],
+    pub(super) outcomes: Vec<Option<Outcome>>,
 }
 
 /// A Markdown table in columns of equal width.
-pub(super) fn table(rows: &[Row<'_>]) -> String {
+pub(super) fn table(clients: &[Who], rows: &[Row<'_>]) -> String {
     let mut lines = vec![vec!["scenario".to_owned()]];
-    lines[0].extend(Who::ALL.map(|who| who.name().to_owned()));
+    lines[0].extend(clients.iter().map(|who| who.name().to_owned()));
     for Row { scenario, outcomes } in rows {
         let mut line = vec![scenario.name.to_owned()];
         line.extend(
@@ -24,13 +24,13 @@ pub(super) fn table(rows: &[Row<'_>]) -> String {
         lines.push(line);
     }
     let mut total = vec!["converged".to_owned()];
-    total.extend((0..Who::ALL.len()).map(|who| {
+    total.extend((0..clients.len()).map(|who| {
         let (converged, all) = count(rows, who);
         format!("{converged} of {all}")
     }));
     lines.push(total);
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<_> = (0..=Who::ALL.len()).map(width).collect();
+    let widths: Vec<_> = (0..=clients.len()).map(width).collect();
     let mut out = String::new();
     for (n, line) in lines.iter().enumerate() {
         for (text, width) in line.iter().zip(&widths) {
@@ -54,9 +54,9 @@ fn count(rows: &[Row<'_>], who: usize) -> (usize, usize) {
     (outcomes.clone().filter(|outcome| outcome.converged.is_some()).count(), outcomes.count())
 }
 
-pub(super) fn json(rows: &[Row<'_>], seed: u64, patience: u64) -> Value {
+pub(super) fn json(clients: &[Who], rows: &[Row<'_>], seed: u64, patience: u64) -> Value {
     let row = |Row { scenario, outcomes }: &Row<'_>| {
-        let clients: serde_json::Map<_, _> = Who::ALL
+        let clients: serde_json::Map<_, _> = clients
             .iter()
             .zip(outcomes)
             .map(|(who, outcome)| {

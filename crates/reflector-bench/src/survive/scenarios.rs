@@ -93,7 +93,8 @@ fn connections() -> Vec<Scenario> {
             "watch cut",
             "connections are closed between two changes, and three watches after that in the middle of an event",
             vec![Synced, Write(2), Fault("watch", "cut=700bytes,times=3"), Cut, Write(8)],
-        ),
+        )
+        .long(),
         Scenario::new(
             "watches end at once",
             "for 5 s a proxy ends every watch cleanly as soon as it has begun",
@@ -112,9 +113,20 @@ fn connections() -> Vec<Scenario> {
         .long(),
         Scenario::new(
             "lagging server",
-            "a load balancer sends reads that may be stale to a server that is 10 changes behind for 8 s, when the \
-             watch is told 410",
-            vec![Synced, Lag(true), Write(2), Synced, Forget, Cut, secs(8), Lag(false)],
+            "a load balancer sends reads that may be stale to a server that is 15 changes behind; the connection is \
+             down for a change, the watch is told 410, and the server that is behind catches up 8 s later",
+            vec![
+                Synced,
+                Lag(true),
+                Write(2),
+                Synced,
+                Refuse,
+                Write(1),
+                Forget,
+                Accept,
+                secs(8),
+                Lag(false),
+            ],
         ),
         Scenario::new(
             "slow drip",
@@ -246,7 +258,8 @@ fn bodies() -> Vec<Scenario> {
                 Cut,
                 Write(3),
             ],
-        ),
+        )
+        .long(),
         Scenario::new("truncated list", "the first three answers end early", vec![Write(1)])
             .before(vec![Play(On::Both, Trick::Truncate(1_500), 3)]),
         Scenario::new(

@@ -30,7 +30,7 @@ pub(crate) struct Options {
     /// Only scenarios whose name contains this.
     #[arg(long)]
     only: Option<String>,
-    /// Where the storm and the uids come from.
+    /// Where the storm and the jitter of the servers come from.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// How many seconds after the last fault a copy may still become right. kube-runtime takes a watch for dead after

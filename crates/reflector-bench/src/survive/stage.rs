@@ -66,7 +66,8 @@ pub(super) enum Act {
 /// A write to the collection.
 #[derive(Debug, Clone)]
 enum Write {
-    Create(String, u64),
+    /// The last is the number of the uid.
+    Create(String, u64, u64),
     Update(String, u64),
     Delete(String),
 }
@@ -84,6 +85,8 @@ pub(super) struct Stage {
     gate: Gate,
     /// Makes every write another one.
     round: u64,
+    /// How many objects were created. Both servers have to give the same uid to the same object.
+    created: u64,
     backup: u64,
 }
 
@@ -95,12 +98,12 @@ impl Stage {
             false => None,
         };
         let gate = Gate::start(server.address()).await?;
-        let mut stage = Self { what, server, second, gate, round: 0, backup: 0 };
+        let mut stage = Self { what, server, second, gate, round: 0, created: 0, backup: 0 };
         if what != What::Maps {
             stage.server.with_core(|core| core.create("customresourcedefinitions", definition()))?;
         }
         for n in 0..objects {
-            stage.write(Write::Create(format!("obj-{n:04}"), 0))?;
+            stage.create(format!("obj-{n:04}"), 0)?;
         }
         Ok(stage)
     }
@@ -144,7 +147,7 @@ impl Stage {
                 let names: Vec<_> = self.truth().into_keys().take(*count).collect();
                 for name in names {
                     self.write(Write::Delete(name.clone()))?;
-                    self.write(Write::Create(name, 0))?;
+                    self.create(name, 0)?;
                 }
             }
             Act::Spoil => {
@@ -167,7 +170,7 @@ impl Stage {
             Act::Define => {
                 self.server.with_core(|core| core.create("customresourcedefinitions", definition()))?;
                 for n in 0..5 {
-                    self.write(Write::Create(format!("back-{n}"), 0))?;
+                    self.create(format!("back-{n}"), 0)?;
                 }
             }
             Act::Lag(lags) => self.lag(*lags)?,
@@ -191,7 +194,12 @@ impl Stage {
         if let Some(name) = deleted {
             self.write(Write::Delete(name))?;
         }
-        self.write(Write::Create(format!("new-{round}"), round))
+        self.create(format!("new-{round}"), round)
+    }
+
+    fn create(&mut self, name: String, round: u64) -> Result<(), Failure> {
+        self.created += 1;
+        self.write(Write::Create(name, round, self.created))
     }
 
     fn write(&mut self, write: Write) -> Result<(), Failure> {
@@ -220,7 +228,11 @@ impl Stage {
 fn apply(core: &mut Core, what: What, write: &Write) -> Result<(), OperatorError> {
     let object = |name: &str, round: u64| what.object(name, &json!({"round": round.to_string()}));
     match write {
-        Write::Create(name, round) => core.create(what.plural(), object(name, *round)).map(drop),
+        Write::Create(name, round, number) => {
+            let mut object = object(name, *round);
+            object["metadata"]["uid"] = json!(format!("00000000-0000-4000-8000-{number:012x}"));
+            core.create(what.plural(), object).map(drop)
+        }
         Write::Update(name, round) => core.update(what.plural(), object(name, *round)).map(drop),
         Write::Delete(name) => core.delete(what.plural(), NAMESPACE, name).map(drop),
     }

@@ -49,6 +49,8 @@ pub(crate) struct Options {
 const GLANCE: Duration = Duration::from_millis(20);
 /// How long a scenario waits for a client to have everything before it goes on.
 const SYNC: Duration = Duration::from_secs(10);
+/// How much longer, so that who has listed has opened the watch as well: else what is done to it is done to nobody.
+const SETTLE: Duration = Duration::from_millis(500);
 
 /// Puts everybody into every fire and writes the results.
 pub(crate) fn measure(options: &Options) -> Result<(), Failure> {
@@ -162,6 +164,7 @@ async fn live(scenario: &Scenario, who: Who, patience: Duration, seed: u64) -> R
         match act {
             Act::Synced => {
                 seen.equals(&stage, Instant::now() + SYNC).await;
+                seen.pause(SETTLE).await;
             }
             Act::Pause(pause) => seen.pause(*pause).await,
             act => stage.perform(act).await?,

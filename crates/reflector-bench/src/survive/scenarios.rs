@@ -203,7 +203,8 @@ fn histories() -> Vec<Scenario> {
         .long(),
         Scenario::new(
             "older events",
-            "after each event of the watch the older state of its object comes once more (kubernetes#107457)",
+            "after each event of the watch the older state of its object comes once more, for good \
+             (kubernetes#107457)",
             vec![Synced, Fault("watch", "regress-versions"), Cut, Write(4), secs(1)],
         ),
         Scenario::new(

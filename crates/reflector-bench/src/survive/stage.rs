@@ -19,7 +19,7 @@ use crate::sync::Failure;
 /// One thing that happens.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Act {
-    /// The client is given until now to have everything, at most some seconds.
+    /// The client is given until now to have everything and to watch, at most some seconds.
     Synced,
     /// Time passes.
     Pause(Duration),

@@ -13,7 +13,8 @@ use super::{Time, fingerprint::Fingerprint, random::Random};
 /// The numbers of a back-off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackoffOptions {
-    /// The first wait is in `[first, 2 × first)`. Default 0.8 s. Near zero, failures become a hot loop.
+    /// The first wait is in `[first, 2 × first)`. Default 0.8 s. Near zero, failures become a hot loop. A watch that had
+    /// been open for 10 s when its connection was cut costs this wait each time, and counts as no failure in a row.
     pub first: Duration,
     /// The waits grow until `[cap, 2 × cap)`. Default 30 s. Longer means later recovery, shorter more load.
     pub cap: Duration,

@@ -66,7 +66,7 @@ fn watches_that_break_after_one_event() {
 #[test]
 fn watches_that_break_after_ten_seconds() {
     let broken = Fact::Broken(failure("transport"));
-    bounded("ten seconds, then a reset", 8, &|world, ask| {
+    bounded("ten seconds, then a reset", 10, &|world, ask| {
         watches(world, ask, vec![(Duration::from_secs(10), broken.clone())])
     });
 }

@@ -5,6 +5,7 @@ mod decode;
 mod fanout;
 mod pods;
 mod reads;
+mod survive;
 mod sync;
 mod table;
 mod timing;
@@ -37,6 +38,8 @@ enum What {
     Decode,
     /// From nothing to a synced copy, watch events and a relist, beside kube-runtime: whole processes.
     Sync(sync::Options),
+    /// Everything that goes wrong, beside kube-runtime: who has what the server has after it.
+    Survive(survive::Options),
     /// The server of a measurement.
     #[command(hide = true)]
     Serve { pods: usize },
@@ -57,6 +60,7 @@ fn main() -> Result<(), sync::Failure> {
         }
         What::Decode => println!("{}", decode::measure()?),
         What::Sync(options) => sync::measure(options)?,
+        What::Survive(options) => survive::measure(&options)?,
         What::Serve { pods } => sync::serve(pods)?,
         What::Client { who, url } => sync::client(who, &url)?,
     }

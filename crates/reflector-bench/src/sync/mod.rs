@@ -90,7 +90,7 @@ pub(crate) fn client(who: Who, url: &str) -> Result<(), Failure> {
 }
 
 /// The same for everybody: one thread, so that nobody is helped by an idle core.
-fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
 }
 

@@ -19,7 +19,7 @@ impl Machine {
             State::Created => print.value(0),
             State::Listing(list) => {
                 print.value(1);
-                list.fingerprint(print);
+                list.fingerprint(&self.options, print);
             }
             State::Initial(initial) => {
                 print.value(2);
@@ -36,7 +36,7 @@ impl Machine {
                     Next::Sync(_) => print.value(0),
                     Next::Page(list) => {
                         print.value(1);
-                        list.fingerprint(print);
+                        list.fingerprint(&self.options, print);
                     }
                     Next::Watch => print.value(2),
                 }
@@ -59,9 +59,9 @@ impl Machine {
         if let Some(limit) = self.options.delete_absent_after {
             print.age(absence.map(|absence| absence.since), limit);
         }
-        // One decides when silence is noticed, and both together do.
+        // One decides when silence is noticed, and all together do.
         print.age(self.checked, self.options.idle_limit);
-        print.age(self.last_proof.max(self.checked), self.options.idle_limit);
+        print.age(self.last_proof.max(self.checked).max(self.read), self.options.idle_limit);
         print.ahead(self.unwatchable_until);
         print.ahead(self.next_resync);
         print.ahead(self.next_verify);

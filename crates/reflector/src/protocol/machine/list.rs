@@ -55,12 +55,14 @@ impl Listing {
 }
 
 impl Listing {
-    pub(super) fn fingerprint(&self, print: &mut Fingerprint<'_>) {
+    pub(super) fn fingerprint(&self, options: &Options, print: &mut Fingerprint<'_>) {
         let ListOptions { version, version_match, limit, continue_token, .. } = &self.options;
         print.value((version, version_match.map(VersionMatch::as_str), limit, continue_token));
         print.value((&self.version, self.failures.min(PAGE_FAILURES_MAX)));
         print.age(Some(self.asked), Time::MAX);
         print.age(Some(self.heard), Time::MAX);
+        // The copy will be proven as of this.
+        print.age(Some(self.since), options.idle_limit);
         // A set has no order, and the sum of its hashes has none either.
         print.value(self.tokens.iter().fold(0, |sum: u64, token| sum.wrapping_add(*token)));
     }

@@ -336,3 +336,23 @@ async fn a_million_tiny_frames() {
         assert!(warnings <= warnings_max, "{warnings} warnings of {what}");
     }
 }
+
+/// Both come in one piece of the answer. Else a watch that always breaks at the same place would never get there.
+#[tokio::test]
+async fn what_comes_before_broken_bytes_is_reflected() {
+    let _turn = turn().await;
+    let added = r#"{"type":"ADDED","object":{"metadata":{"name":"a","namespace":"ns","uid":"u","resourceVersion":"5"}}}"#;
+    let watch = answer(JSON, format!("{added}\n{added}\n]"), b"");
+    let (send, mut failed) = mpsc::unbounded_channel();
+    let reflector = reflect(empty_list(), watch)
+        .await
+        .on_error(move |report: &ErrorReport| {
+            send.send(report.failure.to_string()).ok();
+            Control::Stop
+        })
+        .start();
+    let error = tokio::time::timeout(PATIENCE, failed.recv()).await.expect("no error is reported").unwrap();
+    assert!(error.contains("expected `{`, found `]`"), "{error}");
+    assert_eq!(reflector.cache().len(), 1);
+    reflector.stop().await;
+}

@@ -12,7 +12,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures::{Stream, StreamExt, TryStreamExt, stream, stream::BoxStream};
+use futures::{FutureExt, Stream, StreamExt, TryStreamExt, stream, stream::BoxStream};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use kube::{
@@ -26,7 +26,7 @@ use reflector_protobuf::Kind;
 use super::{ListOptions, ListPart, ListStream, ListWatch, WatchOptions, WatchStream, refused};
 use crate::{
     protocol::{Failure, FailureKind},
-    wire::{Inflate, Limits, ListCutter, Status, TypeMeta, WatchCutter, WireError},
+    wire::{Inflate, Limits, ListCutter, Status, TypeMeta, WatchCutter, WatchEvent, WireError},
 };
 
 /// A collection of a Kubernetes API server.
@@ -101,6 +101,9 @@ const INFLATE_STEP: usize = 4 << 10;
 
 /// Unfolded bytes are handed on so many at a time: a bomb of tiny items makes a hundred times as much of them.
 const PLAIN_STEP: usize = 128 << 10;
+
+/// So many bytes of a watch are taken together, if they are there. With more, a streaming list needs more memory.
+const TOGETHER: usize = 32 << 10;
 
 /// A client that shows every answer of the server: kube's stock client without its own retries.
 ///
@@ -344,6 +347,66 @@ impl Answer {
     }
 }
 
+/// A watch that is read.
+struct Watching<K> {
+    answer: Answer,
+    /// Gone when the stream is over.
+    cutter: Option<WatchCutter<K>>,
+    /// Why it is over, until that is told.
+    failure: Option<Failure>,
+}
+
+impl<K> Watching<K> {
+    /// What has come, all of it: a change costs the store and its subscribers less among others. What came before a
+    /// failure is told before it, or a watch that always breaks at the same place would never get there.
+    async fn next(&mut self) -> Option<Result<Vec<WatchEvent<K>>, Failure>> {
+        let mut events = Vec::new();
+        if self.cutter.is_some() {
+            let slice = self.answer.body.next().await;
+            let mut bytes = self.take(slice, &mut events);
+            while self.cutter.is_some()
+                && bytes < TOGETHER
+                && let Some(slice) = at_hand(&mut self.answer.body).await
+            {
+                bytes += self.take(slice, &mut events);
+            }
+        }
+        // Nothing whole yet is a sign of life.
+        if self.cutter.is_some() || !events.is_empty() {
+            return Some(Ok(events));
+        }
+        self.failure.take().map(Err)
+    }
+
+    /// Cuts a slice, or what comes in its place. Returns how many bytes it had.
+    fn take(&mut self, slice: Option<Result<Bytes, Failure>>, events: &mut Vec<WatchEvent<K>>) -> usize {
+        let Some(mut cutter) = self.cutter.take() else { return 0 };
+        let (bytes, over) = match slice {
+            Some(Ok(slice)) => match cutter.push(&slice, events) {
+                Ok(()) => {
+                    self.cutter = Some(cutter);
+                    return slice.len();
+                }
+                Err(error) => (slice.len(), Err(self.answer.malformed(error))),
+            },
+            Some(Err(failure)) => (0, Err(failure)),
+            None => (0, cutter.finish().map_err(|error| self.answer.malformed(error))),
+        };
+        self.failure = over.err();
+        bytes
+    }
+}
+
+/// What is there already, or is as soon as the task that reads the connection had its turn.
+async fn at_hand(body: &mut Plain) -> Option<Option<Result<Bytes, Failure>>> {
+    let next = body.next().now_or_never();
+    if next.is_some() {
+        return next;
+    }
+    tokio::task::yield_now().await;
+    body.next().now_or_never()
+}
+
 impl<K: Send + 'static> ListWatch<K> for KubeListWatch<K> {
     async fn list(&self, options: ListOptions) -> Result<ListStream<K>, Failure> {
         let answer = self.negotiate(options.parameters(), true).await?;
@@ -376,18 +439,8 @@ impl<K: Send + 'static> ListWatch<K> for KubeListWatch<K> {
         } else {
             WatchCutter::<K>::new(Some(self.types.clone()), self.limits)
         };
-        Ok(stream::try_unfold(Some((answer, cutter)), |state| async move {
-            let Some((mut answer, mut cutter)) = state else { return Ok(None) };
-            match answer.body.try_next().await? {
-                Some(slice) => {
-                    let mut events = Vec::new();
-                    cutter.push(&slice, &mut events).map_err(|error| answer.malformed(error))?;
-                    Ok(Some((events, Some((answer, cutter)))))
-                }
-                None => cutter.finish().map(|()| None).map_err(|error| answer.malformed(error)),
-            }
-        })
-        .boxed())
+        let watching = Watching { answer, cutter: Some(cutter), failure: None };
+        Ok(stream::unfold(watching, async |mut watching| Some((watching.next().await?, watching))).boxed())
     }
 
     async fn refresh(&self) {

@@ -83,10 +83,9 @@ async fn reflectors(client: Client, namespaces: Vec<String>, mut rng: Rng, lives
         if rng.bool() {
             // Its failure would only be that it takes longer.
             let _ = time::timeout(SYNC_WITHIN, pods.synced()).await;
-            let _ = time::timeout(Duration::from_millis(200), async {
-                while events.next().await.is_some() {}
-            })
-            .await;
+            let _ =
+                time::timeout(Duration::from_millis(200), async { while events.next().await.is_some() {} })
+                    .await;
         }
         if rng.bool() {
             pods.stop().await;

@@ -94,9 +94,10 @@ impl Copies {
         }
         informer.synced().await?;
         let source = client.clone();
-        let namespaced = NamespacedReflector::<Pod>::builder(move |namespace: &str| of_namespace(&source, namespace))
-            .configure(|_, builder| builder.options(impatient))
-            .start([probe::NAMESPACE]);
+        let namespaced =
+            NamespacedReflector::<Pod>::builder(move |namespace: &str| of_namespace(&source, namespace))
+                .configure(|_, builder| builder.options(impatient))
+                .start([probe::NAMESPACE]);
         Ok(Self { reflectors, informer, namespaced: Arc::new(namespaced), all })
     }
 
@@ -134,8 +135,11 @@ impl Copies {
 
     /// The present of all, to be compared.
     pub(super) fn snapshots(&self) -> Vec<Copy> {
-        let whole =
-            self.all.iter().map(|copy| Copy { name: copy.name, snapshot: copy.cache.snapshot(), namespaces: None });
+        let whole = self.all.iter().map(|copy| Copy {
+            name: copy.name,
+            snapshot: copy.cache.snapshot(),
+            namespaces: None,
+        });
         let some = Copy {
             name: "namespaced",
             snapshot: self.namespaced.cache().snapshot(),

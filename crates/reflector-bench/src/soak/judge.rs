@@ -1,19 +1,16 @@
 //! Whether a soak was flat.
 //!
-//! After a warm-up, in which tables, dictionaries and the server's history come to their size, the rest is cut in two. Of
-//! what is a level the medians of both halves are compared, of what is counted the growth in them. Only more is bad.
+//! The second quarter of it is compared with the last: of what is a level the median, of what is counted the growth. Only more
+//! is bad. The first quarter is left out: there tables, dictionaries and the server's history come to their size.
 
 use std::{fmt::Write as _, time::Duration};
 
+use serde_json::{Value, json};
+
 use super::sample::Sample;
 
-/// Shorter runs are not judged: there is too little after the warm-up.
+/// Shorter runs are not judged: a quarter is too little for things to come to their size.
 pub(super) const SHORTEST: Duration = Duration::from_secs(5 * 60);
-
-/// How long things may come to their size.
-fn warm_up(whole: Duration) -> Duration {
-    (whole / 5).max(Duration::from_secs(60))
-}
 
 /// What is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +20,7 @@ enum Of {
     Growth,
 }
 
-/// What the second half may have more than the first: a share of that, and something on top.
+/// What the last quarter may have more than the second: a share of that, and something on top.
 struct Rule {
     /// The name of a number, or its beginning.
     of: &'static str,
@@ -60,17 +57,17 @@ const RULES: [Rule; 16] = [
 /// One number of the whole run.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Verdict {
-    name: String,
+    pub(super) name: String,
     what: Of,
-    first: f64,
-    second: f64,
+    early: f64,
+    late: f64,
     bound: f64,
     worst: f64,
 }
 
 impl Verdict {
     pub(super) fn is_flat(&self) -> bool {
-        self.second <= self.bound
+        self.late <= self.bound
     }
 }
 
@@ -83,24 +80,26 @@ pub(super) fn judge(samples: &[Timed]) -> Option<Vec<Verdict>> {
     if whole < SHORTEST {
         return None;
     }
-    let from = warm_up(whole);
-    let middle = from + (whole - from) / 2;
-    let (first, second): (Vec<&Timed>, Vec<&Timed>) =
-        samples.iter().filter(|(at, _)| *at >= from).partition(|(at, _)| *at < middle);
+    let quarter = |n: u32| -> Vec<&Timed> {
+        let (begin, end) = (whole * n / 4, whole * (n + 1) / 4);
+        samples.iter().filter(|(at, _)| (begin..=end).contains(at)).collect()
+    };
+    let (early, late) = (quarter(1), quarter(3));
     let (_, last) = samples.last()?;
-    let ruled = last.names().filter_map(|name| Some((name, RULES.iter().find(|rule| name.starts_with(rule.of))?)));
+    let ruled =
+        last.names().filter_map(|name| Some((name, RULES.iter().find(|rule| name.starts_with(rule.of))?)));
     let verdicts = ruled.map(|(name, rule)| {
-        let value = |half: &[&Timed]| match rule.what {
-            Of::Level => median(half.iter().map(|(_, sample)| sample.get(name)).collect()),
-            Of::Growth => growth(half, name),
+        let value = |quarter: &[&Timed]| match rule.what {
+            Of::Level => median(quarter.iter().map(|(_, sample)| sample.get(name)).collect()),
+            Of::Growth => growth(quarter, name),
         };
-        let (first, second) = (value(&first), value(&second));
+        let (early, late) = (value(&early), value(&late));
         Verdict {
             name: name.to_owned(),
             what: rule.what,
-            first,
-            second,
-            bound: first * (1.0 + rule.percent / 100.0) + rule.slack,
+            early,
+            late,
+            bound: early * (1.0 + rule.percent / 100.0) + rule.slack,
             worst: samples.iter().map(|(_, sample)| sample.get(name)).fold(0.0, f64::max),
         }
     });
@@ -113,8 +112,8 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// Per minute.
-fn growth(half: &[&Timed], name: &str) -> f64 {
-    let (Some((begin, before)), Some((end, after))) = (half.first(), half.last()) else { return 0.0 };
+fn growth(quarter: &[&Timed], name: &str) -> f64 {
+    let (Some((begin, before)), Some((end, after))) = (quarter.first(), quarter.last()) else { return 0.0 };
     let minutes = end.saturating_sub(*begin).as_secs_f64() / 60.0;
     if minutes > 0.0 { (after.get(name) - before.get(name)) / minutes } else { 0.0 }
 }
@@ -122,9 +121,10 @@ fn growth(half: &[&Timed], name: &str) -> f64 {
 /// In Markdown, for the documentation.
 pub(super) fn table(verdicts: &[Verdict]) -> String {
     let mut out =
-        "| measured | first half | second half | bound | at worst | flat |\n|---|---|---|---|---|---|\n".to_owned();
+        "| measured | second quarter | last quarter | bound | at worst | flat |\n|---|---|---|---|---|---|\n"
+            .to_owned();
     for verdict in verdicts {
-        let Verdict { name, what, first, second, bound, worst } = verdict;
+        let Verdict { name, what, early, late, bound, worst } = verdict;
         let (unit, worst) = match what {
             Of::Level => ("", format!("{worst:.1}")),
             // It is the last one.
@@ -132,9 +132,26 @@ pub(super) fn table(verdicts: &[Verdict]) -> String {
         };
         let flat = if verdict.is_flat() { "yes" } else { "no" };
         // Writing into a string cannot fail.
-        let _ = writeln!(out, "| `{name}`{unit} | {first:.1} | {second:.1} | {bound:.1} | {worst} | {flat} |");
+        let _ = writeln!(out, "| `{name}`{unit} | {early:.1} | {late:.1} | {bound:.1} | {worst} | {flat} |");
     }
     out
+}
+
+/// The same for programs.
+pub(super) fn json(verdicts: &[Verdict]) -> Value {
+    let row = |verdict: &Verdict| {
+        let Verdict { name, what, early, late, bound, worst } = verdict;
+        json!({
+            "name": name,
+            "per_minute": *what == Of::Growth,
+            "second_quarter": early,
+            "last_quarter": late,
+            "bound": bound,
+            "worst": worst,
+            "flat": verdict.is_flat(),
+        })
+    };
+    verdicts.iter().map(row).collect()
 }
 
 #[cfg(test)]
@@ -160,18 +177,18 @@ mod tests {
     #[test]
     fn what_stays_is_flat_and_what_grows_is_not() {
         assert!(flat(&run(30, "client_heap_mib", |_| 200.0)));
-        // Twelve minutes lie between the middles of the halves: 2 % and one MiB are more than 0.4 MiB per minute.
-        assert!(flat(&run(30, "client_heap_mib", |second| 200.0 + second / 60.0 * 0.4)));
-        assert!(!flat(&run(30, "client_heap_mib", |second| 200.0 + second / 60.0 * 0.5)));
+        // A quarter of an hour lies between the middles of the quarters: 2 % and one MiB are a third of a MiB per minute.
+        assert!(flat(&run(30, "client_heap_mib", |second| 200.0 + second / 60.0 * 0.32)));
+        assert!(!flat(&run(30, "client_heap_mib", |second| 200.0 + second / 60.0 * 0.36)));
         assert!(!flat(&run(30, "client_tasks", |second| 20.0 + second / 60.0)));
     }
 
     #[test]
     fn the_warm_up_and_peaks_do_not_count() {
-        // A fifth of the time.
-        assert!(flat(&run(30, "client_heap_mib", |second| second.min(360.0))));
+        // A quarter of the time.
+        assert!(flat(&run(30, "client_heap_mib", |second| second.min(450.0))));
         assert!(!flat(&run(30, "client_heap_mib", |second| second.min(1_200.0))));
-        // In less than half of the time.
+        // For less than half of the quarter.
         let peaks = |second: f64| if second > 900.0 && second % 5.0 < 2.0 { 1_000.0 } else { 100.0 };
         assert!(flat(&run(30, "client_heap_mib", peaks)));
         let mostly = |second: f64| if second > 900.0 && second % 5.0 < 3.0 { 1_000.0 } else { 100.0 };
@@ -186,8 +203,8 @@ mod tests {
     #[test]
     fn of_what_is_counted_the_growth_is_judged() {
         assert!(flat(&run(30, "errors", |second| second)));
-        // From 60 to 102 per minute after the middle, where 100 are allowed.
-        let faster = |more: f64| move |second: f64| second + (second - 1_080.0).max(0.0) * more;
+        // From 60 to 102 per minute in the last quarter, where 100 are allowed.
+        let faster = |more: f64| move |second: f64| second + (second - 1_350.0).max(0.0) * more;
         assert!(flat(&run(30, "errors", faster(0.66))));
         assert!(!flat(&run(30, "errors", faster(0.7))));
     }

@@ -104,7 +104,8 @@ pub(super) fn draw(samples: &[Timed]) -> String {
 
 impl Panel {
     fn draw(&self, out: &mut String, top: usize, samples: &[Timed]) {
-        let curves: Vec<_> = self.curves.iter().map(|curve| (curve, self.points(samples, curve.value))).collect();
+        let curves: Vec<_> =
+            self.curves.iter().map(|curve| (curve, self.points(samples, curve.value))).collect();
         let largest = curves.iter().flat_map(|(_, points)| points).map(|point| point.1).fold(1.0, f64::max);
         let scale = self.scaled(largest);
         let _ = writeln!(out, r#"<text x="{LEFT}" y="{}">{}</text>"#, top + 18, self.title);

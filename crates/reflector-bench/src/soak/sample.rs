@@ -43,7 +43,11 @@ impl Sample {
 
     /// The largest of those whose name begins so.
     pub(super) fn worst(&self, prefix: &str) -> f64 {
-        self.0.iter().filter(|(name, _)| name.starts_with(prefix)).map(|(_, value)| *value).fold(0.0, f64::max)
+        self.0
+            .iter()
+            .filter(|(name, _)| name.starts_with(prefix))
+            .map(|(_, value)| *value)
+            .fold(0.0, f64::max)
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {

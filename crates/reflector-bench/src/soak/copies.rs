@@ -135,14 +135,16 @@ impl Copies {
 
     /// The present of all, to be compared.
     pub(super) fn snapshots(&self) -> Vec<Copy> {
-        let whole = self.all.iter().map(|copy| Copy {
-            name: copy.name,
-            snapshot: copy.cache.snapshot(),
+        let whole = self.all.iter().map(|Whole { name, cache, .. }| Copy {
+            name,
+            snapshot: cache.snapshot(),
+            typed: *name == "decoded",
             namespaces: None,
         });
         let some = Copy {
             name: "namespaced",
             snapshot: self.namespaced.cache().snapshot(),
+            typed: false,
             namespaces: Some(self.namespaced.namespaces()),
         };
         whole.chain([some]).collect()

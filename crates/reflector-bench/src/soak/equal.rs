@@ -1,13 +1,13 @@
 //! The proof: every copy and what the server lists, object by object.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     time::{Duration, Instant},
 };
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Client, api::ListParams, core::Request};
-use reflector::{ObjectKey, ResourceVersion, store::Snapshot};
+use reflector::{Object, ObjectKey, ResourceVersion, store::Snapshot};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
@@ -25,6 +25,8 @@ pub(super) type Versions = BTreeMap<ObjectKey, Option<ResourceVersion>>;
 pub(super) struct Copy {
     pub(super) name: &'static str,
     pub(super) snapshot: Snapshot<Pod>,
+    /// Whether only what the type has is kept; else it is everything that the server has.
+    pub(super) typed: bool,
     /// Only of these namespaces; of all where there are none.
     pub(super) namespaces: Option<Vec<String>>,
 }
@@ -79,13 +81,13 @@ pub(super) fn differences(list: &str, copies: &[Copy]) -> Result<Vec<String>, Fa
         truth.push((metadata, item));
     }
     let mut all = Vec::new();
-    for Copy { name, snapshot, namespaces } in copies {
+    for copy @ Copy { name, snapshot, namespaces, .. } in copies {
         let wanted = |namespace: &str| {
             namespaces.as_ref().is_none_or(|wanted| wanted.iter().any(|wanted| wanted == namespace))
         };
         let truth: Vec<_> = truth.iter().filter(|(head, _)| wanted(&head.namespace)).collect();
         let mut found: Vec<String> =
-            truth.iter().filter_map(|(head, item)| difference(snapshot, head, item)).collect();
+            truth.iter().filter_map(|(head, item)| difference(copy, head, item)).collect();
         let keys: HashSet<_> = truth.iter().map(|(head, _)| (head.namespace.as_str(), &*head.name)).collect();
         let ghosts = snapshot
             .iter()
@@ -96,24 +98,52 @@ pub(super) fn differences(list: &str, copies: &[Copy]) -> Result<Vec<String>, Fa
     Ok(all)
 }
 
-fn difference(copy: &Snapshot<Pod>, head: &Metadata, item: &RawValue) -> Option<String> {
+fn difference(copy: &Copy, head: &Metadata, item: &RawValue) -> Option<String> {
     let key = format!("{}/{}", head.namespace, head.name);
-    let Some(object) = copy.get(Some(&head.namespace), &head.name) else {
+    let Some(object) = copy.snapshot.get(Some(&head.namespace), &head.name) else {
         return Some(format!("{key} is missing"));
     };
     let version = object.version().map(ToString::to_string).unwrap_or_default();
     if *object.uid() != *head.uid || version != head.resource_version {
         return Some(format!("{key} is at {version}, the server at {}", head.resource_version));
     }
-    let ours: Value = match object.decode_as() {
-        Ok(ours) => ours,
-        Err(error) => return Some(format!("{key} cannot be read: {error}")),
-    };
-    let mut theirs: Value = serde_json::from_str(item.get()).unwrap_or_default();
+    match contents(object, item, copy.typed) {
+        Ok((ours, theirs)) => first_difference(String::new(), &ours, &theirs)
+            .map(|path| format!("{key} has another {path} at version {version}")),
+        Err(error) => Some(format!("{key} cannot be read: {error}")),
+    }
+}
+
+/// What the copy has and what the server has, comparable.
+fn contents(object: &Object<Pod>, item: &RawValue, typed: bool) -> Result<(Value, Value), Failure> {
+    if typed {
+        let theirs: Pod = serde_json::from_str(item.get())?;
+        return Ok((serde_json::to_value(&*object.get()?)?, serde_json::to_value(theirs)?));
+    }
+    let mut theirs: Value = serde_json::from_str(item.get())?;
     // Items of a list come without their type, which the reflector fills in (K13).
     theirs["apiVersion"] = "v1".into();
     theirs["kind"] = "Pod".into();
-    (ours != theirs).then(|| format!("{key} has another content at version {version}"))
+    Ok((object.decode_as()?, theirs))
+}
+
+/// The path of the first thing that only one of them has, or has otherwise.
+fn first_difference(path: String, ours: &Value, theirs: &Value) -> Option<String> {
+    match (ours, theirs) {
+        (Value::Object(ours), Value::Object(theirs)) => {
+            let names: BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
+            let (nothing, dot) = (Value::Null, if path.is_empty() { "" } else { "." });
+            names.into_iter().find_map(|name| {
+                let [ours, theirs] = [ours, theirs].map(|object| object.get(name).unwrap_or(&nothing));
+                first_difference(format!("{path}{dot}{name}"), ours, theirs)
+            })
+        }
+        (Value::Array(ours), Value::Array(theirs)) if ours.len() == theirs.len() => {
+            let mut pairs = ours.iter().zip(theirs).enumerate();
+            pairs.find_map(|(n, (ours, theirs))| first_difference(format!("{path}[{n}]"), ours, theirs))
+        }
+        _ => (ours != theirs).then_some(path),
+    }
 }
 
 /// Keys and versions of a snapshot.
@@ -123,7 +153,7 @@ pub(super) fn versions(snapshot: &Snapshot<Pod>) -> Versions {
 
 #[cfg(test)]
 mod tests {
-    use reflector::{Cache, Change, Object, Store};
+    use reflector::{Cache, Change, Store};
 
     use super::*;
 
@@ -134,12 +164,18 @@ mod tests {
     }
 
     fn differences_of(copy: &[String], namespaces: Option<Vec<String>>) -> Vec<String> {
+        let of = |typed| differences_of_a(typed, copy, namespaces.clone());
+        assert_eq!(of(true), of(false));
+        of(true)
+    }
+
+    fn differences_of_a(typed: bool, copy: &[String], namespaces: Option<Vec<String>>) -> Vec<String> {
         let truth = [pod("a", "1", "5", "i"), pod("b", "2", "6", "i")].join(",");
         let (cache, mut writer) = Cache::new();
         for object in copy {
             writer.apply(vec![Change::Upsert(Object::from_json(object).unwrap())], None).unwrap();
         }
-        let copy = Copy { name: "copy", snapshot: cache.snapshot(), namespaces };
+        let copy = Copy { name: "copy", snapshot: cache.snapshot(), typed, namespaces };
         differences(&format!(r#"{{"items":[{truth}]}}"#), &[copy]).unwrap()
     }
 
@@ -151,7 +187,7 @@ mod tests {
             (vec![], "copy: n/b is missing"),
             (vec![pod("b", "3", "6", "i")], "copy: n/b is at 6, the server at 6"),
             (vec![pod("b", "2", "4", "i")], "copy: n/b is at 4, the server at 6"),
-            (vec![pod("b", "2", "6", "j")], "copy: n/b has another content at version 6"),
+            (vec![pod("b", "2", "6", "j")], "copy: n/b has another spec.containers[0].image at version 6"),
             (vec![pod("b", "2", "6", "i"), pod("c", "3", "7", "i")], "copy: n/c is not on the server"),
         ];
         for (others, expected) in cases {

@@ -86,7 +86,9 @@ async fn write(pods: &Api<Pod>, name: &str, round: u64) -> Result<ResourceVersio
     let patch = Patch::Merge(json!({"metadata": metadata}));
     let pod = match pods.patch(name, &PatchParams::default(), &patch).await {
         Err(kube::Error::Api(status)) if status.code == 404 => {
-            let spec = json!({"containers": [{"name": "main", "image": "registry.example/probe"}]});
+            // Protobuf has resources always, so the server's JSON has to have them too where both are compared.
+            let spec =
+                json!({"containers": [{"name": "main", "image": "registry.example/probe", "resources": {}}]});
             let pod = serde_json::from_value(json!({"metadata": metadata, "spec": spec}))?;
             pods.create(&PostParams::default(), &pod).await?
         }

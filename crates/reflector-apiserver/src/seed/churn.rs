@@ -292,15 +292,17 @@ mod tests {
         let most = |steady| {
             let mut churn = churn();
             churn.options.steady = steady;
+            // Of the 370 writes between two bunches one in six may bring an object back.
+            churn.options.mass_delete = 30;
             let mut distance = 0;
             while churn.poll(Duration::from_secs(600)).is_some() {
                 distance = distance.max(churn.live.len().abs_diff(churn.start));
             }
             distance
         };
-        // A bunch of fifty, and before all of it has come back hardly anything of the next.
-        assert!(most(true) <= 60, "{}", most(true));
-        assert!(most(false) > 60);
+        // All of a bunch has come back before the next, or nearly all.
+        assert!(most(true) <= 40, "{}", most(true));
+        assert!(most(false) > 40);
     }
 
     #[test]

@@ -22,8 +22,14 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn start(arguments: &[&str]) -> Result<Self, Failure> {
+        Self::start_with(arguments, &[])
+    }
+
+    /// With some variables in its environment.
+    pub(crate) fn start_with(arguments: &[&str], variables: &[(&str, &str)]) -> Result<Self, Failure> {
         let mut child = Command::new(env::current_exe()?)
             .args(arguments)
+            .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;

@@ -49,8 +49,7 @@ impl RunningCluster {
     /// When the address is not free.
     pub async fn start(listen: SocketAddr, pods: usize, seed: u64) -> Result<Self, ClusterError> {
         let epoch = Timestamp::now();
-        let mut core = CoreOptions::default();
-        core.epoch = epoch;
+        let core = CoreOptions { epoch, ..CoreOptions::default() };
         let server = ApiServer::builder().core(core).seed(seed).address(listen).start().await?;
         let options = ClusterOptions { seed, pods, epoch, ..ClusterOptions::default() };
         let cluster = Self { server, options };

@@ -163,7 +163,9 @@ mod tests {
         )
     }
 
-    fn differences_of(copy: &[String], namespaces: Option<Vec<String>>) -> Vec<String> {
+    fn differences_of(copy: &[String], namespaces: Option<&[&str]>) -> Vec<String> {
+        let namespaces: Option<Vec<String>> =
+            namespaces.map(|names| names.iter().map(ToString::to_string).collect());
         let of = |typed| differences_of_a(typed, copy, namespaces.clone());
         assert_eq!(of(true), of(false));
         of(true)
@@ -198,6 +200,6 @@ mod tests {
 
     #[test]
     fn of_some_namespaces_only_those_are_compared() {
-        assert_eq!(differences_of(&[], Some(vec!["other".to_owned()])), [""; 0]);
+        assert_eq!(differences_of(&[], Some(&["other"])), [""; 0]);
     }
 }

@@ -55,7 +55,7 @@ const PANELS: [Panel; 5] = [
         ],
     },
     Panel {
-        title: "the worst copy, ms",
+        title: "the worst copy, ms (log)",
         logarithmic: true,
         growth: false,
         curves: &[

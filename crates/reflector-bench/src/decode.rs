@@ -1,5 +1,7 @@
 //! Decoding one pod, from JSON and from protobuf.
 
+use std::fmt::{self, Display, Formatter};
+
 use k8s_openapi::api::core::v1::Pod;
 use reflector_apiserver::seed::{Cluster, ClusterOptions};
 use reflector_protobuf::{Kind, from_json, from_slice};
@@ -46,6 +48,20 @@ pub(crate) struct Rates {
     pub(crate) json: f64,
     pub(crate) protobuf: f64,
     pub(crate) slim: f64,
+    /// What custom resources are read with, which have no protobuf.
+    slim_json: Vec<(&'static str, f64)>,
+}
+
+impl Display for Rates {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let mut row = |what: &str, rate: f64| {
+            writeln!(f, "| {what} | {:.2} µs | {:.2} × |", 1e6 / rate, rate / self.json)
+        };
+        row("`Pod` by serde_json", self.json)?;
+        row("`Pod` from protobuf", self.protobuf)?;
+        row("six fields from protobuf", self.slim)?;
+        self.slim_json.iter().try_for_each(|(parser, rate)| row(&format!("six fields by {parser}"), *rate))
+    }
 }
 
 /// The JSON and the protobuf of one pod.
@@ -70,5 +86,13 @@ pub(crate) fn measure() -> Result<Rates, Failure> {
         json: all(&|(json, _)| serde_json::from_slice::<Pod>(json).is_ok()),
         protobuf: all(&|(_, protobuf)| from_slice::<Pod>(kind, protobuf).is_ok()),
         slim: all(&|(_, protobuf)| from_slice::<Slim>(kind, protobuf).is_ok()),
+        slim_json: vec![
+            ("serde_json", all(&|(json, _)| serde_json::from_slice::<Slim>(json).is_ok())),
+            #[cfg(feature = "simd")]
+            ("sonic-rs", all(&|(json, _)| sonic_rs::from_slice::<Slim>(json).is_ok())),
+            // It writes into what it reads, so it needs a copy.
+            #[cfg(feature = "simd")]
+            ("simd-json", all(&|(json, _)| simd_json::from_slice::<Slim>(&mut json.clone()).is_ok())),
+        ],
     })
 }

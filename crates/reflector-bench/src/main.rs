@@ -7,6 +7,7 @@ mod pods;
 mod process;
 mod reads;
 mod soak;
+mod survive;
 mod svg;
 mod sync;
 mod table;
@@ -40,8 +41,12 @@ enum What {
         #[arg(long, value_delimiter = ',', default_values_t = [1_000, 100_000])]
         objects: Vec<usize>,
     },
+    /// Decoding one pod: all of it and six fields, from JSON and from protobuf.
+    Decode,
     /// From nothing to a synced copy, watch events and a relist, beside kube-runtime: whole processes.
     Sync(sync::Options),
+    /// Everything that goes wrong, beside kube-runtime: who has what the server has after it.
+    Survive(survive::Options),
     /// The server of a measurement.
     #[command(hide = true)]
     Serve { pods: usize },
@@ -68,7 +73,9 @@ fn main() -> Result<(), Failure> {
                 println!("{count} pods\n\n{}", table::Table(&rows));
             }
         }
+        What::Decode => println!("{}", decode::measure()?),
         What::Sync(options) => sync::measure(options)?,
+        What::Survive(options) => survive::measure(&options)?,
         What::Serve { pods } => sync::serve(pods)?,
         What::Client { who, url } => sync::client(who, &url)?,
         What::Soak(options) => soak::measure(&options)?,

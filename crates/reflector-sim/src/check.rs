@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, rc::Rc, time::Duration};
 
 use reflector::{
-    Object,
+    Object, Subscription,
     protocol::{ErrorReport, Phase, Status},
     store::Snapshot,
 };
@@ -205,12 +205,16 @@ impl Check {
         same(&copy.fifo.known().snapshot(), &state, self.selected, bodies)?;
         folds(&copy.popped, &snapshot, |_| true).map_err(|error| format!("the queue's consumer: {error}"))?;
         for (number, follower) in copy.followers.iter().enumerate() {
-            if follower.ended || follower.subscription.is_none() {
-                continue;
-            }
             let filter = selector();
             let wanted = |object: &Object<Body>| !follower.options.filtered || filter.matches(object.meta());
-            folds(&follower.folded, &snapshot, wanted).map_err(|e| format!("subscriber {number}: {e}"))?;
+            if !follower.ended && follower.subscription.is_some() {
+                folds(&follower.told.folded, &snapshot, wanted)
+                    .map_err(|error| format!("subscriber {number}: {error}"))?;
+            }
+            if let Some(told) = follower.handler.told() {
+                folds(&told.folded, &snapshot, wanted)
+                    .map_err(|error| format!("handler {number}: {error}"))?;
+            }
         }
         indexes(copy, &snapshot)
     }
@@ -331,11 +335,11 @@ impl<'a, I: Iterator<Item = &'a Object<Body>>> SameObjects<'a> for I {}
 /// Memory is bounded by objects and queues, and requests by the minute.
 fn bounds(copy: &Copy, cluster: &Cluster) -> Result<(), String> {
     for (number, follower) in copy.followers.iter().enumerate() {
-        if let Some(subscription) = &follower.subscription {
-            let lag = subscription.lag();
-            let most = follower.bound();
-            if lag.waiting + lag.present > most {
-                return Err(format!("subscriber {number} has {lag:?} in line, at most {most} are allowed"));
+        let most = follower.bound();
+        let subscription = follower.subscription.as_ref().map(Subscription::lag);
+        for (who, lag) in [("subscriber", subscription), ("handler", follower.handler.registration.lag())] {
+            if let Some(lag) = lag.filter(|lag| lag.waiting + lag.present > most) {
+                return Err(format!("{who} {number} has {lag:?} in line, at most {most} are allowed"));
             }
         }
     }

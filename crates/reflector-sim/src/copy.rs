@@ -2,29 +2,23 @@
 
 use std::{
     collections::BTreeMap,
-    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
     task::{Context, Poll},
-    time::Duration,
 };
 
-use futures::{Stream, task::noop_waker};
 use reflector::{
-    Cache, Change, Event, Index, IndexBy, LabelSelector, Object, ObjectKey, ResourceVersion, Store,
-    StoreError, Subscription,
+    Cache, Change, Index, IndexBy, LabelSelector, Object, ObjectKey, ResourceVersion, Store, StoreError,
     protocol::History,
-    store::{
-        CacheWriter, Compress, DeltaFifo, DeltaFifoOptions, DeltaFifoWriter, Ended, FifoDelta, Policy,
-        ShortLived, WhenFull,
-    },
+    store::{CacheWriter, Compress, DeltaFifo, DeltaFifoOptions, DeltaFifoWriter, FifoDelta},
 };
 
 use crate::{
-    cluster::{connection::Body, object::KEYS},
-    plan::{Follower, Queue, Setup},
+    cluster::connection::Body,
+    follow::Following,
+    plan::{Follower, Setup},
 };
 
 /// What somebody has made of what he was told.
@@ -114,19 +108,6 @@ impl Store<Body> for Both {
     }
 }
 
-/// A subscription, and what came of it.
-pub(crate) struct Following {
-    pub(crate) subscription: Option<Subscription<Body>>,
-    pub(crate) folded: Folded,
-    pub(crate) options: Follower,
-    pub(crate) looks: bool,
-    /// The versions that bookmarks told.
-    bookmark: Option<ResourceVersion>,
-    /// It was dropped since it was too slow, as its policy says.
-    pub(crate) ended: bool,
-    synced: bool,
-}
-
 /// The readers' side of the store.
 pub(crate) struct Copy {
     pub(crate) cache: Cache<Body>,
@@ -163,26 +144,7 @@ impl Copy {
     }
 
     pub(crate) fn follow(&mut self, options: Follower) {
-        let policy = match options.queue {
-            Queue::Merge => Policy::Merge(ShortLived::Cancel),
-            Queue::Deliver => Policy::Merge(ShortLived::Deliver),
-            Queue::Every(bound) => Policy::Every { bound, when_full: WhenFull::Merge },
-            Queue::End(bound) => Policy::Every { bound, when_full: WhenFull::End },
-            Queue::Block(bound) => Policy::Block { bound },
-        };
-        let mut subscribe = self.cache.subscription().policy(policy).bookmarks().resyncs();
-        if options.filtered {
-            subscribe = subscribe.labels(selector());
-        }
-        self.followers.push(Following {
-            subscription: Some(subscribe.subscribe()),
-            folded: Folded::new(),
-            options,
-            looks: false,
-            bookmark: None,
-            ended: false,
-            synced: false,
-        });
+        self.followers.push(Following::new(&self.cache, options));
     }
 
     /// One subscriber takes up to `most` events. Says whether there may be more.
@@ -244,81 +206,4 @@ fn fold_delta(folded: &mut Folded, delta: &FifoDelta<Body>) -> Result<(), String
         folded.insert(key, delta.object().clone());
     }
     Ok(())
-}
-
-impl Following {
-    fn look(&mut self, most: usize) -> Result<bool, String> {
-        let waker = noop_waker();
-        let mut cx = Context::from_waker(&waker);
-        for _ in 0..most {
-            let Some(subscription) = &mut self.subscription else { return Ok(false) };
-            match Pin::new(&mut *subscription).poll_next(&mut cx) {
-                Poll::Ready(Some(event)) => self.fold(event)?,
-                Poll::Ready(None) => {
-                    self.ended = subscription.ended() == Some(Ended::Lagged);
-                    self.subscription = None;
-                    return Ok(false);
-                }
-                Poll::Pending => return Ok(false),
-            }
-        }
-        Ok(true)
-    }
-
-    fn fold(&mut self, event: Event<Body>) -> Result<(), String> {
-        let key = event.object().map(|object| object.key().clone());
-        let held = key.as_ref().and_then(|key| self.folded.get(key));
-        let fits = |old: &Object<Body>| held.is_some_and(|held| held.ptr_eq(old) || held.same_revision(old));
-        let right = match &event {
-            Event::Added { initial, .. } => held.is_none() && *initial != self.synced,
-            // Two objects under one name are two events.
-            Event::Updated { old, new } => fits(old) && old.uid() == new.uid(),
-            Event::Deleted { last, .. } => held.is_some_and(|held| held.uid() == last.uid()),
-            Event::Resync(object) => fits(object),
-            Event::Synced => !std::mem::replace(&mut self.synced, true),
-            Event::Bookmark(version) => {
-                self.bookmark = Some(version.clone());
-                true
-            }
-            _ => true,
-        };
-        if !right {
-            return Err(format!("is told {event:?}, and knows {held:?}"));
-        }
-        match (event, key) {
-            (Event::Added { object, .. } | Event::Updated { new: object, .. }, Some(key)) => {
-                self.folded.insert(key, object);
-            }
-            (Event::Deleted { .. }, Some(key)) => {
-                self.folded.remove(&key);
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// The most that may wait for it.
-    pub(crate) fn bound(&self) -> usize {
-        let keys = usize::from(KEYS);
-        // Changes are put in line by whoever looks, or by the writer when there are more than this. Besides objects there
-        // are signs in line: the sync, and the last bookmark. And what was there at the start is told by and by.
-        let unsorted = 1024;
-        let few = keys + unsorted + 4;
-        match self.options.queue {
-            Queue::Merge => keys + few,
-            Queue::Deliver => 2 * keys + few,
-            // One batch is never split.
-            Queue::Every(bound) | Queue::End(bound) | Queue::Block(bound) => bound + 8 * keys + few,
-        }
-    }
-
-    /// How long it may let its events wait.
-    pub(crate) fn slowness(&self) -> Duration {
-        Duration::from_millis(self.options.slowness)
-    }
-
-    /// It is quick from now on.
-    pub(crate) fn hurry(&mut self) {
-        self.options.slowness = 0;
-    }
 }

@@ -18,6 +18,7 @@ mod check;
 mod cluster;
 mod copy;
 pub mod corpus;
+mod follow;
 pub mod generate;
 pub mod model;
 pub mod plan;

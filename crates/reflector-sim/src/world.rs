@@ -15,7 +15,8 @@ use crate::{
         connection::{Ask, Body, Parcel, Role},
         object::number,
     },
-    copy::{Both, Copy, Following},
+    copy::{Both, Copy},
+    follow::Following,
     plan::{Action, Plan, Setup},
     receive::{Note, receive},
     transitions::{Covered, Input, Open, Step, asked_since},
@@ -302,7 +303,7 @@ impl<'a> World<'a> {
             }
             Action::Leave(which) => {
                 if let Some(follower) = self.copy.followers.get_mut(*which) {
-                    follower.subscription = None;
+                    follower.leave()?;
                 }
                 self.release()?;
             }
@@ -427,9 +428,7 @@ impl<'a> World<'a> {
     fn schedule_looks(&mut self) {
         for which in 0..self.copy.followers.len() {
             let follower = &self.copy.followers[which];
-            let Some(subscription) = &follower.subscription else { continue };
-            let lag = subscription.lag();
-            if !follower.looks && (lag.waiting > 0 || lag.present > 0 || subscription.ended().is_some()) {
+            if !follower.looks && follower.has_more() {
                 self.schedule_look(which);
             }
         }
@@ -461,6 +460,9 @@ impl<'a> World<'a> {
     fn stop(&mut self) -> Result<(), String> {
         if !self.stopped {
             self.handle(Fact::Stop, &Note::default())?;
+        }
+        for follower in &mut self.copy.followers {
+            follower.handler.stop()?;
         }
         has_stopped(&self.core.status(), self.core.deadline(), &self.cluster)
     }

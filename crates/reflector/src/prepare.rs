@@ -11,7 +11,7 @@ use std::{
     mem,
     panic::resume_unwind,
     sync::{
-        Arc,
+        Arc, LazyLock,
         atomic::{AtomicUsize, Ordering},
     },
     thread::available_parallelism,
@@ -22,7 +22,7 @@ use futures::{FutureExt, StreamExt, future::BoxFuture, stream, stream::BoxStream
 use metrics::Counter;
 use reflector_pack::{Options as PackOptions, Packer};
 use serde::de::DeserializeOwned;
-use tokio::task::spawn_blocking;
+use tokio::{sync::Semaphore, task::spawn_blocking};
 
 use crate::{
     Object,
@@ -462,9 +462,20 @@ fn width() -> usize {
     available_parallelism().map_or(2, |threads| threads.get().clamp(2, 8))
 }
 
+/// How much is done elsewhere at once, in the whole process. More than there are cores would be done no sooner, and would
+/// hold more parts in memory; and each further thread that ever allocated has memory of its own to keep, where the
+/// allocator is glibc's.
+static AT_ONCE: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(width())));
+
 /// Runs this on a thread that may take its time. A panic is passed on.
 async fn elsewhere<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match spawn_blocking(work).await {
+    // Nobody closes it.
+    let turn = Arc::clone(&AT_ONCE).acquire_owned().await;
+    let done = spawn_blocking(move || {
+        let _turn = turn;
+        work()
+    });
+    match done.await {
         Ok(done) => done,
         Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
         // The runtime ends, and this task with it.
@@ -485,6 +496,37 @@ mod tests {
             r#"{{"metadata":{{"name":"o{i:04}","uid":"u{i}","resourceVersion":"{version}"}},"words":"{words}","own":{i}}}"#
         );
         Object::from_json(json).unwrap()
+    }
+
+    #[tokio::test]
+    async fn no_more_is_prepared_at_once_than_there_are_cores() {
+        let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let gate = Arc::new(tokio::sync::RwLock::new(()));
+        let closed = gate.write().await;
+        let (started, mut starts) = tokio::sync::mpsc::unbounded_channel();
+        let work = (0..4 * width()).map(|_| {
+            let (running, most, gate) = (Arc::clone(&running), Arc::clone(&most), Arc::clone(&gate));
+            let started = started.clone();
+            tokio::spawn(elsewhere(move || {
+                most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                started.send(()).unwrap();
+                drop(gate.blocking_read());
+                running.fetch_sub(1, Ordering::SeqCst);
+            }))
+        });
+        let work: Vec<_> = work.collect();
+        for _ in 0..width() {
+            starts.recv().await.unwrap();
+        }
+        // Whoever does not wait for a turn is here within that many.
+        for _ in 0..1000 {
+            tokio::task::yield_now().await;
+        }
+        drop(closed);
+        for done in work {
+            done.await.unwrap();
+        }
+        assert_eq!(most.load(Ordering::SeqCst), width());
     }
 
     async fn prepared(preparation: &Arc<Preparation<()>>, objects: Vec<Object<()>>) -> Vec<Object<()>> {

@@ -17,9 +17,9 @@ use tracing::{Instrument, info};
 
 use super::{
     handler::EventHandler,
-    options::{HandlerOptions, Resync},
+    handlers::Handlers,
+    options::HandlerOptions,
     registration::{HandlerState, InsideHandler, Registration, Roster, inside_informer},
-    task::{Meters, Task, every},
 };
 use crate::{
     Builder, Cache, Handle, Index, IndexBy, NotReady,
@@ -56,9 +56,7 @@ use crate::{
 /// # Ok(()) }
 /// ```
 pub struct SharedInformer<K> {
-    name: Arc<str>,
-    cache: Cache<K>,
-    roster: Arc<Roster>,
+    handlers: Handlers<K>,
     launched: watch::Sender<Launch>,
     stage: Mutex<Stage>,
 }
@@ -110,9 +108,7 @@ impl<K: Send + 'static> SharedInformer<K> {
         let cache = builder.cache().clone();
         let builder = builder.name(name.clone());
         Self {
-            name: name.into(),
-            cache,
-            roster: Arc::new(Roster::new()),
+            handlers: Handlers::new(name, &cache),
             launched: watch::Sender::new(Launch::NotYet),
             stage: Mutex::new(Stage::Created {
                 starter: Some(Box::new(move || builder.start().into_handle())),
@@ -124,13 +120,13 @@ impl<K: Send + 'static> SharedInformer<K> {
     /// What the collection is called: see [`Builder::name`].
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.name
+        self.handlers.name()
     }
 
     /// The copy.
     #[must_use]
     pub fn cache(&self) -> &Cache<K> {
-        &self.cache
+        self.handlers.cache()
     }
 
     /// Adds an index, at any time. See [`Cache::index`].
@@ -140,7 +136,7 @@ impl<K: Send + 'static> SharedInformer<K> {
         V: std::hash::Hash + Eq + Clone + Send + Sync + 'static,
         I: IntoIterator<Item = V>,
     {
-        self.cache.index(values)
+        self.cache().index(values)
     }
 
     /// Adds an index by anything else, at any time. See [`Cache::index_by`].
@@ -148,7 +144,7 @@ impl<K: Send + 'static> SharedInformer<K> {
     where
         V: std::hash::Hash + Eq + Clone + Send + Sync + 'static,
     {
-        self.cache.index_by(by)
+        self.cache().index_by(by)
     }
 
     /// Starts. Does nothing if that has been done. Must be called within a tokio runtime.
@@ -200,16 +196,7 @@ impl<K: Send + 'static> SharedInformer<K> {
         options: HandlerOptions<K>,
     ) -> Result<Registration, AlreadyStopped> {
         // What is the caller's runs before the lock, and is dropped after it.
-        let wish = options.name.unwrap_or_else(|| handler.name().into());
-        let mut subscription = self.cache.subscription();
-        for change in options.subscription {
-            subscription = change(subscription);
-        }
-        if options.resync == Resync::Informer {
-            subscription = subscription.resyncs();
-        }
-        let subscription = subscription.subscribe();
-        let meter = subscription.meter();
+        let entry = self.handlers.prepare(handler, options);
 
         let mut stage = self.stage();
         let tasks = match &mut *stage {
@@ -219,20 +206,8 @@ impl<K: Send + 'static> SharedInformer<K> {
         };
         // Those that have ended take no memory.
         while tasks.try_join_next().is_some() {}
-        let member = self.roster.enter(&wish, move || meter.lag());
-        let registration = member.registration.clone();
-        let span = tracing::info_span!("handler", resource = &*self.name, handler = registration.name());
-        let task = Task {
-            handler,
-            subscription,
-            resync: match options.resync {
-                Resync::Every(period) => Some(every(period)),
-                Resync::Informer | Resync::Never => None,
-            },
-            on_panic: options.on_panic,
-            meters: Meters::new(&self.name, registration.name()),
-            member,
-        };
+        let (registration, task) = entry.enter(&self.handlers);
+        let span = tracing::info_span!("handler", resource = self.name(), handler = registration.name());
         tasks.spawn(task.run().instrument(span));
         Ok(registration)
     }
@@ -240,7 +215,7 @@ impl<K: Send + 'static> SharedInformer<K> {
     /// The handlers that run, the oldest first.
     #[must_use]
     pub fn handlers(&self) -> Vec<Registration> {
-        self.roster.all()
+        self.handlers.all()
     }
 
     /// Waits for the start and then for the first sync, see [`Handle::ready`]. Handlers may still be busy then, see
@@ -340,7 +315,7 @@ impl<K: Send + 'static> SharedInformer<K> {
     /// Ends everything, and waits for it; raises nothing.
     pub(super) async fn end(&self, discard: bool) -> Result<Stopped, InsideHandler> {
         let mut end = self.ending(discard);
-        if inside_informer(self.roster.informer) {
+        if inside_informer(self.handlers.roster().informer) {
             // The first poll sets everything in motion.
             return match (&mut end).now_or_never() {
                 Some(undelivered) => Ok(Stopped { undelivered }),
@@ -352,7 +327,7 @@ impl<K: Send + 'static> SharedInformer<K> {
 
     /// Raises the panic that is to be propagated, once.
     pub(super) fn raise(&self) {
-        if let Some(payload) = self.roster.take_panic() {
+        if let Some(payload) = self.handlers.roster().take_panic() {
             resume_unwind(payload);
         }
     }
@@ -361,7 +336,7 @@ impl<K: Send + 'static> SharedInformer<K> {
         let mut stage = self.stage();
         // Under the lock: no handler is added any more that would not hear of it.
         if discard {
-            self.roster.stop_all();
+            self.handlers.stop();
         }
         if let Stage::Ending(end) = &*stage {
             return end.clone();
@@ -375,7 +350,7 @@ impl<K: Send + 'static> SharedInformer<K> {
             Stage::Running { handle, tasks } => (None, Some(handle), tasks),
             Stage::Ending(end) => return end,
         };
-        let (name, roster) = (Arc::clone(&self.name), Arc::clone(&self.roster));
+        let (name, roster) = (Arc::clone(self.handlers.name()), Arc::clone(self.handlers.roster()));
         let end = async move {
             drop(starter);
             finish(&name, &roster, handle, tasks).await
@@ -386,7 +361,7 @@ impl<K: Send + 'static> SharedInformer<K> {
     }
 
     pub(super) fn failed_handler(&self) -> Option<(Arc<str>, HandlerState)> {
-        self.roster.failed()
+        self.handlers.roster().failed()
     }
 
     /// Whether it has been stopped, or its reflector has ended by itself.
@@ -407,7 +382,7 @@ impl<K: Send + 'static> SharedInformer<K> {
     }
 
     fn already_stopped(&self) -> AlreadyStopped {
-        AlreadyStopped { informer: Arc::clone(&self.name) }
+        AlreadyStopped { informer: Arc::clone(self.handlers.name()) }
     }
 }
 
@@ -432,7 +407,7 @@ async fn finish(name: &str, roster: &Roster, handle: Option<Handle>, mut tasks: 
 
 impl<K: Send + 'static> HealthCheck for SharedInformer<K> {
     fn name(&self) -> String {
-        self.name.to_string()
+        self.handlers.name().to_string()
     }
 
     fn check(&self) -> Verdict {
@@ -447,8 +422,8 @@ impl<K: Send + 'static> HealthCheck for SharedInformer<K> {
 impl<K> fmt::Debug for SharedInformer<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SharedInformer")
-            .field("name", &self.name)
-            .field("cache", &self.cache)
+            .field("name", self.handlers.name())
+            .field("cache", self.handlers.cache())
             .finish_non_exhaustive()
     }
 }

@@ -3,7 +3,8 @@
 //! Waits double from `first` to `cap`, and each is drawn from `[d, 2d)`: jitter factor 1.0, the numbers of client-go.
 //! The lower bound is what bounds the number of requests per minute, the width is what spreads a herd. The state goes
 //! back to `first` only after a time of *health*, not some time after the last reset: under a permanent outage the
-//! waits stay long (RF-12 tells of the saw-tooth this avoids).
+//! waits stay long (RF-12 tells of the saw-tooth this avoids). A watch that had lived for a while when its connection was
+//! cut ends no health, and costs the first wait each time.
 
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use super::{Time, fingerprint::Fingerprint, random::Random};
 /// The numbers of a back-off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackoffOptions {
-    /// The first wait is in `[first, 2 × first)`. Default 0.8 s. Near zero, failures become a hot loop.
+    /// The first wait is in `[first, 2 × first)`. Default 0.8 s. Near zero, failures become a hot loop. A watch that had
+    /// been open for 10 s when its connection was cut costs this wait each time, and counts as no failure in a row.
     pub first: Duration,
     /// The waits grow until `[cap, 2 × cap)`. Default 30 s. Longer means later recovery, shorter more load.
     pub cap: Duration,
@@ -29,6 +31,10 @@ impl Default for BackoffOptions {
         }
     }
 }
+
+/// A watch that lived so long before its connection was cut had worked. Load balancers cut each of them, once a minute
+/// for ever; without this, waits would grow to half of the time.
+pub(crate) const LIVED: Duration = Duration::from_secs(10);
 
 const GROWTH_MAX: Duration = Duration::from_secs(3600);
 
@@ -60,6 +66,11 @@ impl Backoff {
     pub(crate) fn wait_at_most(&mut self, now: Time, cap: Duration, random: &mut Random) -> Duration {
         let lower = self.fail(now).min(cap);
         random.between(lower, lower * 2)
+    }
+
+    /// The wait after what is no failure in a row: nothing is counted, and health goes on.
+    pub(crate) fn first_wait(&self, random: &mut Random) -> Duration {
+        random.between(self.options.first, self.options.first * 2)
     }
 
     /// Counts a failure that is answered at once; the next one waits.

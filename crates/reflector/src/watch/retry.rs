@@ -23,7 +23,7 @@ use crate::{
     driver::ErrorHandler,
     protocol::{
         BackoffOptions, Class, ErrorReport, Failure, Options, Time, Verb,
-        backoff::{Backoff, at_least},
+        backoff::{Backoff, LIVED, at_least},
         random::Random,
     },
     source::{ListWatch, WatchOptions, WatchStream, refused},
@@ -306,7 +306,7 @@ impl<K: Send + 'static, L: ListWatch<K>> Engine<K, L> {
             }
             match timeout(request.patience, request.stream.next()).await {
                 Ok(Some(Ok(events))) => request.unread = events.into_iter(),
-                Ok(Some(Err(failure))) => self.failed(failure)?,
+                Ok(Some(Err(failure))) => self.broke(failure)?,
                 Ok(None) => self.ended()?,
                 Err(_) => {
                     let silence = request.patience;
@@ -442,6 +442,18 @@ impl<K: Send + 'static, L: ListWatch<K>> Engine<K, L> {
         }
         self.row = Row::default();
         Ok(())
+    }
+
+    /// The stream broke off. One that had lived was cut by somebody in between: that is no failure in a row.
+    fn broke(&mut self, failure: Failure) -> Result<(), RetryWatchError> {
+        let class = failure.class();
+        let life = self.request.take().map_or(Duration::ZERO, |request| request.since.elapsed());
+        if class != Class::Transport || life < LIVED {
+            return self.failed(failure);
+        }
+        self.row = Row::default();
+        let wait = self.backoff.first_wait(&mut self.random);
+        self.report(failure, class, wait)
     }
 
     fn failed(&mut self, failure: Failure) -> Result<(), RetryWatchError> {

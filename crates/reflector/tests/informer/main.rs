@@ -7,6 +7,7 @@ mod support;
 mod common;
 mod events;
 mod factory;
+mod handlers;
 mod lifecycle;
 mod panics;
 mod removal;

@@ -315,6 +315,22 @@ async fn a_stream_that_breaks_is_resumed() {
     assert_eq!(server.watch().await.options.version, Some(rv("2")));
 }
 
+/// A load balancer cuts each watch once a minute: that is no failure in a row.
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_lived_before_it_was_cut_is_resumed_soon() {
+    let (_items, mut server) = watching("1");
+    let mut request = server.watch().await;
+    for _ in 0..6 {
+        let stream = request.open();
+        tokio::time::advance(Duration::from_secs(60)).await;
+        stream.fail(Failure::transport("reset"));
+        let before = Instant::now();
+        request = in_time(server.watch()).await;
+        let waited = before.elapsed();
+        assert!((Duration::from_millis(800)..Duration::from_millis(1601)).contains(&waited), "{waited:?}");
+    }
+}
+
 /// RW-3, k8s#79805: not before the delay that the server named, and not all at once after it.
 #[tokio::test(start_paused = true)]
 async fn the_servers_delay_is_kept() {

@@ -7,7 +7,7 @@ use crate::{
     ResourceVersion,
     protocol::{
         CheckResult, Class, Disposition, Failure, FailureKind, Options, Order, SyncReason, Time, Verb,
-        fingerprint::Fingerprint,
+        backoff::LIVED, fingerprint::Fingerprint,
     },
     source::{ListOptions, WatchOptions},
 };
@@ -98,6 +98,11 @@ impl Watching {
     /// When to give up a watch that was not even answered with headers.
     fn unanswered(&self, options: &Options) -> Option<Time> {
         if self.opened { None } else { after(self.heard, options.idle_limit) }
+    }
+
+    /// Whether it was open for so long that the end of its connection says nothing against the server.
+    fn has_lived(&self, now: Time) -> bool {
+        self.opened && now.saturating_sub(self.since) >= LIVED
     }
 
     pub(super) fn fingerprint(&self, options: &Options, print: &mut Fingerprint<'_>) {
@@ -322,9 +327,23 @@ impl Machine {
     pub fn handle_stream_broken(&mut self, now: Time, failure: Failure) {
         match &self.state {
             State::Initial(_) => self.initial_failed(now, failure),
+            // Without a version everything would be read anew, and that is dear.
+            State::Watching(watch)
+                if failure.class() == Class::Transport && watch.has_lived(now) && self.version.is_some() =>
+            {
+                self.watch_was_cut(now, failure);
+            }
             State::Watching(_) => self.watch_failed(now, failure, false),
             _ => {}
         }
+    }
+
+    /// Somebody between us and the server cut a watch that had worked. It is told, and is no failure in a row.
+    fn watch_was_cut(&mut self, now: Time, failure: Failure) {
+        self.orders.push_back(Order::CloseSecond);
+        let wait = self.backoff.first_wait(&mut self.random);
+        self.report(now, Verb::Watch, failure, Class::Transport, wait);
+        self.wait(now, wait, Next::Watch, Deadline::Retry);
     }
 
     /// The stream ended cleanly.

@@ -38,14 +38,60 @@ fn only_health_resets_it() {
     for _ in 0..11 {
         rig.advance(10.0).bookmark("10").take();
     }
-    rig.broken("transport").take();
+    rig.error("503").take();
     rig.expect_wait(3.2, 6.4).take();
     rig.open();
     for _ in 0..12 {
         rig.advance(10.0).bookmark("10").take();
     }
-    rig.broken("transport").take();
+    rig.error("503").take();
     rig.expect_wait(0.8, 1.6).expect("watch rv=10");
+}
+
+/// A load balancer that cuts every watch once a minute must not blind us for half of the time: client-go does not wait at
+/// all. A connection that breaks again and again within seconds is another matter.
+#[test]
+fn a_watch_that_lived_before_it_was_cut_costs_the_first_wait() {
+    let mut rig = Rig::synced(lists(), "10");
+    for version in ["11", "12", "13", "14", "15", "16"] {
+        rig.advance(20.0).modified(version).advance(40.0).broken("transport");
+        rig.expect("close second; report watch transport");
+        assert_eq!(rig.last().attempt, 1);
+        rig.expect_wait(0.8, 1.6).expect(&format!("watch rv={version}"));
+        rig.open();
+    }
+    for low in [0.8, 1.6, 3.2] {
+        rig.advance(9.0).modified("17").broken("transport").take();
+        rig.expect_wait(low, low * 2.0).expect("watch rv=17");
+        rig.open();
+    }
+    // It is not forgotten either, until there were two minutes without such a failure, cuts or not.
+    for low in [0.8, 0.8] {
+        rig.advance(55.0).bookmark("17").broken("transport").take();
+        rig.expect_wait(low, low * 2.0).take();
+        rig.open();
+    }
+    rig.broken("transport").take();
+    rig.expect_wait(6.4, 12.8).take();
+    rig.open();
+    for low in [0.8, 0.8, 0.8] {
+        rig.advance(55.0).bookmark("17").broken("transport").take();
+        rig.expect_wait(low, low * 2.0).take();
+        rig.open();
+    }
+    rig.broken("transport").take();
+    rig.expect_wait(0.8, 1.6).expect("watch rv=17");
+}
+
+/// Without a version each cut means a new read of everything.
+#[test]
+fn cut_without_a_version_counts() {
+    let mut rig = Rig::synced(lists(), "0");
+    for low in [0.8, 1.6, 3.2] {
+        rig.advance(15.0).broken("transport").take();
+        rig.expect_wait(low, low * 2.0).expect("begin verify list; list limit=500");
+        rig.page("0", "").open().take();
+    }
 }
 
 /// RF-11: lists, streaming lists and watches advance one state.

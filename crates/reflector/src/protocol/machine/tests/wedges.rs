@@ -62,6 +62,15 @@ fn watches_that_break_after_one_event() {
     bounded("one event, then a reset", 14, &|world, ask| watches(world, ask, then.clone()));
 }
 
+/// A load balancer with little patience: each time the first wait, and no more than that.
+#[test]
+fn watches_that_break_after_ten_seconds() {
+    let broken = Fact::Broken(failure("transport"));
+    bounded("ten seconds, then a reset", 10, &|world, ask| {
+        watches(world, ask, vec![(Duration::from_secs(10), broken.clone())])
+    });
+}
+
 /// The streaming list works, and the watch that it becomes hangs up.
 #[test]
 fn streams_that_close_after_the_sync() {

@@ -56,5 +56,7 @@ mod request;
 pub mod seed;
 
 #[cfg(feature = "http")]
-pub use front::{AccessRule, ApiServer, Auth, Builder, LoggedRequest, StartError};
+pub use front::{
+    AccessRule, ApiServer, Auth, Builder, ClusterError, LoggedRequest, Outage, RunningCluster, StartError,
+};
 pub use request::{RequestInfo, UnknownVerb, Verb};

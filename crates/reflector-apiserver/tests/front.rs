@@ -500,6 +500,41 @@ async fn a_paused_clock_moves_the_server_too() {
     assert!(server.now() >= Duration::from_secs(3_600), "{:?}", server.now());
 }
 
+#[tokio::test]
+async fn a_server_that_is_down_refuses_connections_and_comes_back_with_what_it_had() {
+    let server = server(None).await;
+    let mut watch = Connection::open(server.address()).await.unwrap();
+    watch.send("GET", &format!("{LIST}?watch=true"), &[], b"").await.unwrap();
+    let mut reply = watch.head().await.unwrap();
+    // Kept open after its answer: a restart alone would leave it.
+    let mut idle = Connection::open(server.address()).await.unwrap();
+    idle.send("GET", LIST, &[], b"").await.unwrap();
+    assert_eq!(idle.reply(PATIENCE).await.unwrap().status, 200);
+
+    let outage = server.go_down().await;
+    // It may be sent, into a socket that nobody has any more.
+    let _ = idle.send("GET", LIST, &[], b"").await;
+    assert!(idle.reply(PATIENCE).await.is_err());
+    while watch.more(&mut reply).await.is_ok() {}
+    assert!(reply.events().len() <= 3);
+    let refused = Connection::open(server.address()).await.err().unwrap();
+    assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+
+    drop(outage);
+    let again = tokio::time::timeout(PATIENCE, async {
+        loop {
+            if let Ok(connection) = Connection::open(server.address()).await {
+                break connection;
+            }
+            tokio::task::yield_now().await;
+        }
+    });
+    let mut again = again.await.unwrap();
+    again.send("GET", LIST, &[], b"").await.unwrap();
+    assert_eq!(again.reply(PATIENCE).await.unwrap().json()["items"].as_array().unwrap().len(), 3);
+    server.stop().await;
+}
+
 /// HTTP/2 without TLS, by prior knowledge: many exchanges on one connection, some of them broken.
 #[tokio::test]
 async fn http2_carries_many_exchanges() {

@@ -8,7 +8,7 @@ use reflector_protobuf::{Kind, from_json, from_slice};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{sync::Failure, timing::time};
+use crate::{Failure, timing::time};
 
 /// Six fields of a pod.
 #[derive(Deserialize)]

@@ -4,11 +4,15 @@
 mod decode;
 mod fanout;
 mod pods;
+mod process;
 mod reads;
+mod soak;
 mod survive;
+mod svg;
 mod sync;
 mod table;
 mod timing;
+mod usage;
 
 use std::alloc::System;
 
@@ -18,6 +22,9 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 /// The allocator of the system, which counts how often it is asked. That costs everybody some nanoseconds each time.
 #[global_allocator]
 static HEAP: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// What a measurement fails with: it is told and nothing else.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Measures reflector beside its peers.
 #[derive(Parser)]
@@ -46,9 +53,17 @@ enum What {
     /// The client of a measurement.
     #[command(hide = true)]
     Client { who: sync::Who, url: String },
+    /// Load and faults for as long as you like: what must stay flat, and the copies right.
+    Soak(soak::Options),
+    /// The server of a soak.
+    #[command(hide = true)]
+    SoakServer { objects: usize, rate: f64, seed: u64 },
+    /// The client of a soak.
+    #[command(hide = true)]
+    SoakClient { url: String, seed: u64 },
 }
 
-fn main() -> Result<(), sync::Failure> {
+fn main() -> Result<(), Failure> {
     match Args::parse().what {
         What::Store { objects } => {
             for count in objects {
@@ -63,6 +78,9 @@ fn main() -> Result<(), sync::Failure> {
         What::Survive(options) => survive::measure(&options)?,
         What::Serve { pods } => sync::serve(pods)?,
         What::Client { who, url } => sync::client(who, &url)?,
+        What::Soak(options) => soak::measure(&options)?,
+        What::SoakServer { objects, rate, seed } => soak::serve(objects, rate, seed)?,
+        What::SoakClient { url, seed } => soak::client(&url, seed)?,
     }
     Ok(())
 }

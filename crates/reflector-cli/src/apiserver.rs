@@ -1,17 +1,15 @@
 //! `reflector apiserver`: the embedded API server on its own.
 
-mod cluster;
-
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use reflector_apiserver::{
-    ApiServer,
+    ApiServer, RunningCluster,
     faults::{Fault, Profile},
 };
 
-pub(crate) use self::cluster::Cluster;
 use crate::{
     args,
+    connect::chain,
     error::Error,
     format::counted,
     output::{self, BOLD, DIM},
@@ -70,8 +68,13 @@ pub(crate) async fn run(options: Options) -> Result<(), Error> {
     }
 }
 
+/// Starts a server and fills it.
+pub(crate) async fn start(listen: SocketAddr, pods: usize, seed: u64) -> Result<RunningCluster, Error> {
+    RunningCluster::start(listen, pods, seed).await.map_err(|error| Error::failed(chain(error)))
+}
+
 async fn serve(options: &Options) -> Result<(), Error> {
-    let cluster = Cluster::start(options.listen, options.objects, options.seed).await?;
+    let cluster = start(options.listen, options.objects, options.seed).await?;
     let server = cluster.server();
     server.with_faults(|faults| {
         faults.set_profile(options.profile);
@@ -85,7 +88,7 @@ async fn serve(options: &Options) -> Result<(), Error> {
         })?;
     }
     output::print(introduction(server, options).as_bytes())?;
-    let churn = cluster.churn(options.rate, options.objects, Duration::MAX, |_| {});
+    let churn = cluster.churn(cluster.churn_options(options.rate), Duration::MAX, |_| {});
     if options.verbose {
         tokio::join!(churn, tell_faults(server));
     } else {

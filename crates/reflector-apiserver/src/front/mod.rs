@@ -14,6 +14,7 @@ mod builder;
 mod connection;
 mod engine;
 mod log;
+mod running;
 mod server;
 mod service;
 
@@ -21,5 +22,6 @@ pub use self::{
     auth::{AccessRule, Auth},
     builder::{Builder, StartError},
     log::LoggedRequest,
-    server::ApiServer,
+    running::{ClusterError, RunningCluster},
+    server::{ApiServer, Outage},
 };

@@ -17,6 +17,7 @@ use hyper_util::{
 };
 use tokio::{
     net::{TcpListener, TcpStream},
+    sync::{mpsc, oneshot},
     task::{JoinHandle, JoinSet},
 };
 
@@ -37,7 +38,18 @@ pub struct ApiServer {
     shared: Arc<Shared>,
     tasks: Tasks,
     accepting: JoinHandle<()>,
+    outages: mpsc::UnboundedSender<Order>,
 }
+
+/// A server that is down; comes back on the same port when this is dropped.
+#[derive(Debug)]
+#[must_use = "it is over when this is dropped"]
+pub struct Outage {
+    _over: oneshot::Sender<()>,
+}
+
+/// Go down, say so, and come back when the other end of the receiver has gone.
+type Order = (oneshot::Sender<()>, oneshot::Receiver<()>);
 
 impl ApiServer {
     /// A server to be set up.
@@ -56,8 +68,9 @@ impl ApiServer {
 
     pub(super) fn run(listener: TcpListener, address: SocketAddr, shared: Arc<Shared>) -> Self {
         let tasks = Tasks::default();
-        let accepting = tokio::spawn(accept(listener, Arc::clone(&shared), tasks.clone()));
-        Self { address, shared, tasks, accepting }
+        let (outages, orders) = mpsc::unbounded_channel();
+        let accepting = tokio::spawn(accept(listener, address, Arc::clone(&shared), tasks.clone(), orders));
+        Self { address, shared, tasks, accepting, outages }
     }
 
     /// `http://127.0.0.1:PORT`.
@@ -123,6 +136,17 @@ impl ApiServer {
     /// Restarts the API server over the same etcd: running watches end, the watch window starts anew.
     pub fn restart(&self) {
         self.shared.with(|engine, now| engine.layer.core_mut().restart(now));
+    }
+
+    /// The machine goes down: the port is closed, so that connections are refused, and those there were are gone. What
+    /// was stored is still there when it comes back, which is as after a [restart](Self::restart).
+    pub async fn go_down(&self) -> Outage {
+        let ((down, is_down), (over, is_over)) = (oneshot::channel(), oneshot::channel());
+        // Both fail only with a server that has ended, which is down anyway.
+        let _ = self.outages.send((down, is_over));
+        let _ = is_down.await;
+        self.restart();
+        Outage { _over: over }
     }
 
     /// Has the core answer a request at once, past the network, the faults and the log; for writes from the test itself.
@@ -206,16 +230,45 @@ where
     }
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>, tasks: Tasks) {
+async fn accept(
+    mut listener: TcpListener,
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    tasks: Tasks,
+    mut outages: mpsc::UnboundedReceiver<Order>,
+) {
     loop {
-        match listener.accept().await {
-            Ok((stream, _)) => tasks.spawn(serve(stream, Arc::clone(&shared), tasks.clone())),
-            // One connection failed before it was accepted, or descriptors are short: the next may do better.
-            Err(error) => {
-                tracing::debug!(%error, "cannot accept a connection");
-                tokio::time::sleep(Duration::from_millis(10)).await;
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => tasks.spawn(serve(stream, Arc::clone(&shared), tasks.clone())),
+                // One connection failed before it was accepted, or descriptors are short: the next may do better.
+                Err(error) => {
+                    tracing::debug!(%error, "cannot accept a connection");
+                    tokio::time::sleep(A_MOMENT).await;
+                }
+            },
+            Some((down, over)) = outages.recv() => {
+                drop(listener);
+                tasks.take().shutdown().await;
+                // Whoever asked may have gone; then it is over at once.
+                let _ = down.send(());
+                let _ = over.await;
+                listener = listen_again(address).await;
             }
         }
+    }
+}
+
+const A_MOMENT: Duration = Duration::from_millis(10);
+
+/// Somebody may have the port at the moment: a client that is refused may even connect to itself.
+async fn listen_again(address: SocketAddr) -> TcpListener {
+    loop {
+        match TcpListener::bind(address).await {
+            Ok(listener) => return listener,
+            Err(error) => tracing::debug!(%error, "cannot listen again"),
+        }
+        tokio::time::sleep(A_MOMENT).await;
     }
 }
 

@@ -21,11 +21,21 @@ pub struct ChurnOptions {
     pub mass_delete_every: u32,
     /// How many objects such a bunch has.
     pub mass_delete: usize,
+    /// Whether the number of objects is kept: below that of the start objects are created where one or the other was
+    /// drawn, else deleted. Without it the number drifts, and what goes in bunches does not come back.
+    pub steady: bool,
 }
 
 impl Default for ChurnOptions {
     fn default() -> Self {
-        Self { seed: 0, rate: 10.0, mix: [70, 10, 8, 8, 4], mass_delete_every: 5_000, mass_delete: 100 }
+        Self {
+            seed: 0,
+            rate: 10.0,
+            mix: [70, 10, 8, 8, 4],
+            mass_delete_every: 5_000,
+            mass_delete: 100,
+            steady: false,
+        }
     }
 }
 
@@ -115,6 +125,8 @@ pub struct Churn {
     options: ChurnOptions,
     rng: fastrand::Rng,
     live: Vec<Live>,
+    /// How many there were at the start.
+    start: usize,
     /// Writes that must come next, last first.
     pending: Vec<Write>,
     next_pod: usize,
@@ -127,7 +139,8 @@ impl Churn {
         let live: Vec<Live> =
             cluster.pods().map(|pod| Live { namespace: pod.namespace, name: pod.name }).collect();
         let rng = fastrand::Rng::with_seed(options.seed);
-        Self { next_pod: live.len(), cluster, options, rng, live, pending: Vec::new(), written: 0 }
+        let start = live.len();
+        Self { next_pod: start, cluster, options, rng, live, start, pending: Vec::new(), written: 0 }
     }
 
     /// When the next write is due, since the start.
@@ -166,6 +179,13 @@ impl Churn {
             _ if self.live.is_empty() => self.create(),
             Some(0) => self.patch_status(),
             Some(1) => self.flip_label(),
+            Some(2 | 3) if self.options.steady => {
+                if self.live.len() < self.start {
+                    self.create()
+                } else {
+                    self.delete()
+                }
+            }
             Some(3) => self.delete(),
             Some(4) => self.recreate(),
             _ => self.create(),
@@ -265,6 +285,24 @@ mod tests {
         }
         assert_eq!(count, 2_000);
         assert!(churn.next_at() > Duration::from_secs(20));
+    }
+
+    #[test]
+    fn steady_churn_keeps_the_number_of_objects() {
+        let most = |steady| {
+            let mut churn = churn();
+            churn.options.steady = steady;
+            // Of the 370 writes between two bunches one in six may bring an object back.
+            churn.options.mass_delete = 30;
+            let mut distance = 0;
+            while churn.poll(Duration::from_secs(600)).is_some() {
+                distance = distance.max(churn.live.len().abs_diff(churn.start));
+            }
+            distance
+        };
+        // All of a bunch has come back before the next, or nearly all.
+        assert!(most(true) <= 40, "{}", most(true));
+        assert!(most(false) > 40);
     }
 
     #[test]

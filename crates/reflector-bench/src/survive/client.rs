@@ -19,7 +19,7 @@ use super::{
     judge::{Collection, Held},
     things::{NAMESPACE, Thing, What, Widget},
 };
-use crate::sync::Failure;
+use crate::Failure;
 
 /// Who is in the fire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

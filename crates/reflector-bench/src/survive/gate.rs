@@ -14,7 +14,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-use crate::sync::Failure;
+use crate::Failure;
 
 /// What is done to an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -22,7 +22,7 @@ use self::{
     scenarios::{Scenario, scenarios},
     stage::{Act, Stage},
 };
-use crate::sync::{Failure, runtime};
+use crate::{Failure, process::one_thread};
 
 /// What is tried and where the results go.
 #[derive(Args)]
@@ -73,7 +73,9 @@ pub(crate) fn measure(options: &Options) -> Result<(), Failure> {
                     // A thread of its own for everybody: who spins in a loop takes nobody else's turn.
                     is_for_it.then(|| {
                         let patience = Duration::from_secs(patience);
-                        scope.spawn(move || runtime()?.block_on(live(scenario, who, patience, options.seed)))
+                        scope.spawn(move || {
+                            one_thread()?.block_on(live(scenario, who, patience, options.seed))
+                        })
                     })
                 };
                 (scenario, clients.iter().map(start).collect::<Vec<_>>())

@@ -14,7 +14,7 @@ use super::{
     judge::{Collection, truth},
     things::{NAMESPACE, What, definition, definition_name},
 };
-use crate::sync::Failure;
+use crate::Failure;
 
 /// One thing that happens.
 #[derive(Debug, Clone, PartialEq)]

@@ -14,9 +14,9 @@ use kube::{
 use reflector::{BodyForm, Event, Format, IndexBy, KubeListWatch, Reflector, ResourceVersion, kube_client};
 use tokio::{sync::mpsc, time};
 
-use super::{
+use crate::{
     Failure,
-    child::orders,
+    process::orders,
     usage::{Usage, forget_peak},
 };
 

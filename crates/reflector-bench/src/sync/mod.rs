@@ -1,25 +1,22 @@
 //! From nothing to a synced copy and on, beside kube-runtime: time and memory of whole processes.
 
-mod child;
 mod client;
 mod report;
 mod serve;
-mod usage;
 
 use std::{fs, path::PathBuf, time::Instant};
 
 use clap::Args;
 pub(crate) use client::Who;
 
-use crate::decode::{self, Rates};
-
-use self::{
-    child::Process,
-    report::{Bar, Row},
+use crate::{
+    Failure,
+    decode::{self, Rates},
+    process::{Process, one_thread},
     usage::Usage,
 };
 
-pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
+use self::report::{Bar, Row};
 
 /// What is measured and where the results go.
 #[derive(Args)]
@@ -81,17 +78,12 @@ fn allocations(life: &Life, events: usize) -> f64 {
 
 /// The server's process.
 pub(crate) fn serve(pods: usize) -> Result<(), Failure> {
-    runtime()?.block_on(serve::run(pods))
+    one_thread()?.block_on(serve::run(pods))
 }
 
 /// The client's process.
 pub(crate) fn client(who: Who, url: &str) -> Result<(), Failure> {
-    runtime()?.block_on(client::run(who, url))
-}
-
-/// The same for everybody: one thread, so that nobody is helped by an idle core.
-pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
+    one_thread()?.block_on(client::run(who, url))
 }
 
 /// Measures everything and writes the results.

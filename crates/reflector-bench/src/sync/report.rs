@@ -4,6 +4,8 @@ use std::fmt::{self, Write as _};
 
 use serde_json::{Value, json};
 
+use crate::svg::{self, Color};
+
 /// One claim and what was measured.
 #[derive(Debug)]
 pub(super) struct Row {
@@ -96,28 +98,24 @@ pub(super) fn json(rows: &[Row]) -> Value {
 pub(super) fn picture(rows: &[Row]) -> String {
     let rows: Vec<_> = rows.iter().filter(|row| row.ratio().is_some()).collect();
     let height = 40 + rows.len() * 56;
-    let mut out = format!(
-        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 {height}" font-family="sans-serif" font-size="13">
-<style>text{{fill:#24292f}}.ours{{fill:#1f6feb}}.peer{{fill:#8c959f}}@media(prefers-color-scheme:dark){{text{{fill:#e6edf3}}.ours{{fill:#58a6ff}}.peer{{fill:#6e7681}}}}</style>
-<rect class="ours" x="10" y="10" width="12" height="12"/><text x="28" y="21">reflector</text>
-<rect class="peer" x="110" y="10" width="12" height="12"/><text x="128" y="21">kube-runtime</text>
-"#
-    );
+    let mut out = svg::begin(720, height);
+    svg::legend(&mut out, 10, 10, Color::Blue, "reflector");
+    svg::legend(&mut out, 110, 10, Color::Grey, "kube-runtime");
     for (n, row) in rows.iter().enumerate() {
         let (Some(ours), Some(peer)) = (row.ours, row.peer) else { continue };
         let y = 40 + n * 56;
         let _ = writeln!(out, r#"<text x="10" y="{}">{} ({})</text>"#, y + 12, row.name, row.unit);
-        for (class, value, y) in [("ours", ours, y + 18), ("peer", peer, y + 34)] {
+        for (color, value, y) in [(Color::Blue, ours, y + 18), (Color::Grey, peer, y + 34)] {
             let width = 560.0 * value / ours.max(peer);
             let _ = writeln!(
                 out,
-                r#"<rect class="{class}" x="10" y="{y}" width="{width:.1}" height="13"/><text x="{:.1}" y="{}">{value:.1}</text>"#,
+                r#"<rect class="{color}" x="10" y="{y}" width="{width:.1}" height="13"/><text x="{:.1}" y="{}">{value:.1}</text>"#,
                 width + 16.0,
                 y + 11,
             );
         }
     }
-    out + "</svg>\n"
+    out + svg::END
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use reflector_apiserver::{
 };
 use serde_json::{Value, json};
 
-use super::{Failure, child::orders};
+use crate::{Failure, process::orders};
 
 /// Serves pods, says where, and then does what it is told: `burst N` or `relist`.
 pub(super) async fn run(pods: usize) -> Result<(), Failure> {

@@ -14,14 +14,14 @@ use std::{
 
 use k8s_openapi::api::core::v1::Pod;
 use reflector::{BodyForm, KubeListWatch, Reflector, kube_client, protocol::BackoffOptions};
-use reflector_apiserver::{core::StoredObject, faults::Profile};
+use reflector_apiserver::{RunningCluster, core::StoredObject, faults::Profile};
 
 use self::{
     report::Report,
     view::{Numbers, Stage, View},
 };
 use crate::{
-    apiserver::Cluster,
+    apiserver,
     args::{self, DemoOutput},
     connect::chain,
     counters::Counters,
@@ -98,7 +98,7 @@ async fn demonstrate(options: &Options, view: &mut View) -> Result<Report, Error
     let started = Instant::now();
     view.stage(Stage::Preparing, options);
     let cluster =
-        Cluster::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), options.objects, options.seed).await?;
+        apiserver::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), options.objects, options.seed).await?;
     cluster.server().with_faults(|faults| faults.set_profile(options.profile));
     let reflector = start(options, &cluster)?;
     let changes = Cell::new(0);
@@ -106,7 +106,7 @@ async fn demonstrate(options: &Options, view: &mut View) -> Result<Report, Error
         Numbers { reflector: &reflector, cluster: &cluster, counters: &counters, changes: &changes };
 
     view.stage(Stage::Running, options);
-    let churn = cluster.churn(options.rate, options.objects, options.duration, |taken| {
+    let churn = cluster.churn(cluster.churn_options(options.rate), options.duration, |taken| {
         changes.set(changes.get() + u64::from(taken));
     });
     let work = async {
@@ -127,7 +127,7 @@ async fn demonstrate(options: &Options, view: &mut View) -> Result<Report, Error
     Ok(report)
 }
 
-fn start(options: &Options, cluster: &Cluster) -> Result<Reflector<Pod>, Error> {
+fn start(options: &Options, cluster: &RunningCluster) -> Result<Reflector<Pod>, Error> {
     let url = cluster.server().url();
     let failed = |what: String| Error::failed(format!("cannot make a client for {url}: {what}"));
     let config = kube::Config::new(url.parse().map_err(|error| failed(chain(error)))?);
@@ -157,7 +157,7 @@ fn start(options: &Options, cluster: &Cluster) -> Result<Reflector<Pod>, Error> 
 }
 
 /// Waits until the copy is at the server's state, for as long as patience lasts.
-async fn settle(options: &Options, reflector: &Reflector<Pod>, cluster: &Cluster) {
+async fn settle(options: &Options, reflector: &Reflector<Pod>, cluster: &RunningCluster) {
     let until = Instant::now() + options.settle;
     while Instant::now() < until {
         let objects = cluster.server().with_core(|core| core.objects_without_bodies("pods"));
@@ -168,7 +168,7 @@ async fn settle(options: &Options, reflector: &Reflector<Pod>, cluster: &Cluster
     }
 }
 
-fn differences(reflector: &Reflector<Pod>, cluster: &Cluster) -> Result<Vec<String>, Error> {
+fn differences(reflector: &Reflector<Pod>, cluster: &RunningCluster) -> Result<Vec<String>, Error> {
     let objects = cluster.server().with_core(|core| core.objects_without_bodies("pods"));
     let objects =
         objects.map_err(|error| Error::failed(format!("cannot read the server's objects: {error}")))?;

@@ -8,10 +8,10 @@ use std::{
 
 use k8s_openapi::api::core::v1::Pod;
 use reflector::{Reflector, protocol::Phase};
+use reflector_apiserver::RunningCluster;
 
 use super::{Options, report::reasons};
 use crate::{
-    apiserver::Cluster,
     counters::Counters,
     format::{bytes, seconds},
     memory::Memory,
@@ -21,7 +21,7 @@ use crate::{
 /// Where the numbers come from.
 pub(super) struct Numbers<'a> {
     pub(super) reflector: &'a Reflector<Pod>,
-    pub(super) cluster: &'a Cluster,
+    pub(super) cluster: &'a RunningCluster,
     pub(super) counters: &'a Counters,
     /// Changes that the server has taken.
     pub(super) changes: &'a Cell<u64>,

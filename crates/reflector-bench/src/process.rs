@@ -6,21 +6,30 @@ use std::{
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
-use tokio::sync::mpsc;
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::mpsc,
+};
 
-use super::Failure;
+use crate::Failure;
 
 /// A process that answers each line with a line. Killed when dropped.
-pub(super) struct Process {
+pub(crate) struct Process {
     child: Child,
     orders: ChildStdin,
     answers: BufReader<ChildStdout>,
 }
 
 impl Process {
-    pub(super) fn start(arguments: &[&str]) -> Result<Self, Failure> {
+    pub(crate) fn start(arguments: &[&str]) -> Result<Self, Failure> {
+        Self::start_with(arguments, &[])
+    }
+
+    /// With some variables in its environment.
+    pub(crate) fn start_with(arguments: &[&str], variables: &[(&str, &str)]) -> Result<Self, Failure> {
         let mut child = Command::new(env::current_exe()?)
             .args(arguments)
+            .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -30,7 +39,7 @@ impl Process {
     }
 
     /// The next line that it prints.
-    pub(super) fn answer(&mut self) -> Result<String, Failure> {
+    pub(crate) fn answer(&mut self) -> Result<String, Failure> {
         let mut line = String::new();
         if self.answers.read_line(&mut line)? == 0 {
             return Err("a measured process ended early".into());
@@ -38,7 +47,7 @@ impl Process {
         Ok(line.trim_end().to_owned())
     }
 
-    pub(super) fn ask(&mut self, order: &str) -> Result<String, Failure> {
+    pub(crate) fn ask(&mut self, order: &str) -> Result<String, Failure> {
         writeln!(self.orders, "{order}")?;
         self.orders.flush()?;
         self.answer()
@@ -53,8 +62,13 @@ impl Drop for Process {
     }
 }
 
+/// One thread, so that nobody is helped by an idle core.
+pub(crate) fn one_thread() -> Result<Runtime, Failure> {
+    Ok(Builder::new_current_thread().enable_all().build()?)
+}
+
 /// The orders that the parent sends to this process.
-pub(super) fn orders() -> mpsc::UnboundedReceiver<String> {
+pub(crate) fn orders() -> mpsc::UnboundedReceiver<String> {
     let (sender, receiver) = mpsc::unbounded_channel();
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {

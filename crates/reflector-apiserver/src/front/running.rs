@@ -1,4 +1,4 @@
-//! An embedded server with a made-up cluster in it that changes.
+//! A server with a made-up cluster in it that changes.
 
 use std::{
     net::SocketAddr,
@@ -6,18 +6,30 @@ use std::{
 };
 
 use jiff::Timestamp;
-use reflector_apiserver::{
-    ApiServer,
+
+use super::{builder::StartError, server::ApiServer};
+use crate::{
     core::{Core, CoreOptions, OperatorError, Step},
     seed::{self, Churn, ChurnOptions, ClusterOptions, Object, Write},
 };
 
-use crate::{connect::chain, error::Error};
-
-/// A running server and the recipe of its objects.
-pub(crate) struct Cluster {
+/// A running server and the recipe of its objects: what demonstrations and long tests run on.
+#[derive(Debug)]
+pub struct RunningCluster {
     server: ApiServer,
     options: ClusterOptions,
+}
+
+/// Why there is no cluster.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClusterError {
+    /// The server did not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// An object was not taken.
+    #[error("cannot make up the cluster")]
+    MakeUp(#[from] OperatorError),
 }
 
 /// Objects that are made in one go: requests are answered in between.
@@ -29,14 +41,16 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// The largest bunch of pods that is deleted at once.
 const BUNCH_MAX: usize = 100;
 
-impl Cluster {
-    /// Starts a server and fills it.
-    pub(crate) async fn start(listen: SocketAddr, pods: usize, seed: u64) -> Result<Self, Error> {
+impl RunningCluster {
+    /// Starts a server and fills it with this many pods, on nodes and in namespaces.
+    ///
+    /// # Errors
+    ///
+    /// When the address is not free.
+    pub async fn start(listen: SocketAddr, pods: usize, seed: u64) -> Result<Self, ClusterError> {
         let epoch = Timestamp::now();
-        let mut core = CoreOptions::default();
-        core.epoch = epoch;
-        let server = ApiServer::builder().core(core).seed(seed).address(listen).start().await;
-        let server = server.map_err(|error| Error::failed(chain(error)))?;
+        let core = CoreOptions { epoch, ..CoreOptions::default() };
+        let server = ApiServer::builder().core(core).seed(seed).address(listen).start().await?;
         let options = ClusterOptions { seed, pods, epoch, ..ClusterOptions::default() };
         let cluster = Self { server, options };
         if pods > 0 {
@@ -45,11 +59,12 @@ impl Cluster {
         Ok(cluster)
     }
 
-    pub(crate) fn server(&self) -> &ApiServer {
+    /// The server.
+    pub fn server(&self) -> &ApiServer {
         &self.server
     }
 
-    async fn fill(&self) -> Result<(), Error> {
+    async fn fill(&self) -> Result<(), OperatorError> {
         let made_up = seed::Cluster::new(self.options.clone());
         let objects: [(_, &mut dyn Iterator<Item = Object>); 3] = [
             ("namespaces", &mut made_up.namespaces()),
@@ -63,9 +78,7 @@ impl Cluster {
                     break;
                 }
                 // Names are drawn, so that in a large cluster a few come twice. The first has it.
-                self.server
-                    .with_core(|core| core.load(resource, &batch))
-                    .map_err(|error| Error::failed(format!("cannot make up the cluster: {error}")))?;
+                self.server.with_core(|core| core.load(resource, &batch))?;
                 // It is much work, and a signal may come.
                 tokio::task::yield_now().await;
             }
@@ -73,24 +86,22 @@ impl Cluster {
         Ok(())
     }
 
-    /// Changes pods at a rate for some time; tells of each change whether the server took it.
-    pub(crate) async fn churn(
-        &self,
-        rate: f64,
-        objects: usize,
-        duration: Duration,
-        mut told: impl FnMut(bool),
-    ) {
-        if rate <= 0.0 {
-            return;
-        }
-        let options = ChurnOptions {
+    /// Churn of the cluster's seed at this rate, with bunches that are deleted at once.
+    pub fn churn_options(&self, rate: f64) -> ChurnOptions {
+        ChurnOptions {
             seed: self.options.seed,
             rate,
             mass_delete_every: 1000,
-            mass_delete: (objects / 20).min(BUNCH_MAX),
+            mass_delete: (self.options.pods / 20).min(BUNCH_MAX),
             ..ChurnOptions::default()
-        };
+        }
+    }
+
+    /// Changes pods for some time; tells of each change whether the server took it.
+    pub async fn churn(&self, options: ChurnOptions, duration: Duration, mut told: impl FnMut(bool)) {
+        if options.rate <= 0.0 {
+            return;
+        }
         let mut churn = Churn::new(seed::Cluster::new(self.options.clone()), options);
         let started = Instant::now();
         loop {
@@ -115,7 +126,8 @@ impl Cluster {
         }
     }
 
-    pub(crate) async fn stop(self) {
+    /// Ends the server, see [`ApiServer::stop`].
+    pub async fn stop(self) {
         self.server.stop().await;
     }
 }

@@ -4,45 +4,47 @@ use std::{fmt, fs, str::FromStr, time::Duration};
 
 use rustix::time::{ClockId, clock_gettime};
 
-use super::Failure;
+use crate::Failure;
 
 /// Time and memory of this process so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Usage {
+pub(crate) struct Usage {
     /// User and system time of all threads.
-    pub(super) cpu: Duration,
+    pub(crate) cpu: Duration,
     /// Resident now, in KiB.
-    pub(super) rss: u64,
+    pub(crate) rss: u64,
     /// The most that was resident since the last [`forget_peak`], in KiB.
-    pub(super) peak: u64,
+    pub(crate) peak: u64,
     /// How many of what was asked for were seen: objects or events.
-    pub(super) count: u64,
+    pub(crate) count: u64,
     /// How often memory was asked for, or asked to become larger.
-    pub(super) allocations: u64,
+    pub(crate) allocations: u64,
 }
 
 impl Usage {
-    pub(super) fn now(count: u64) -> Result<Self, Failure> {
+    pub(crate) fn now(count: u64) -> Result<Self, Failure> {
         let heap = crate::HEAP.stats();
         let time = clock_gettime(ClockId::ProcessCPUTime);
-        let status = fs::read_to_string("/proc/self/status")?;
-        let field = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            line.and_then(|line| line.split_whitespace().next()?.parse().ok())
-                .ok_or("no such line in /proc/self/status")
-        };
         Ok(Self {
             cpu: Duration::new(u64::try_from(time.tv_sec)?, u32::try_from(time.tv_nsec)?),
-            rss: field("VmRSS:")?,
-            peak: field("VmHWM:")?,
+            rss: status_of_process("VmRSS:")?,
+            peak: status_of_process("VmHWM:")?,
             count,
             allocations: (heap.allocations + heap.reallocations).try_into()?,
         })
     }
 }
 
+/// A number of `/proc/self/status`, by the beginning of its line.
+pub(crate) fn status_of_process(name: &str) -> Result<u64, Failure> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    Ok(number.ok_or_else(|| format!("no line {name} in /proc/self/status"))?)
+}
+
 /// Lets the peak start from what is resident now (proc(5), `clear_refs`).
-pub(super) fn forget_peak() -> Result<(), Failure> {
+pub(crate) fn forget_peak() -> Result<(), Failure> {
     Ok(fs::write("/proc/self/clear_refs", "5")?)
 }
 

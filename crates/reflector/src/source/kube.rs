@@ -102,8 +102,8 @@ const INFLATE_STEP: usize = 4 << 10;
 /// Unfolded bytes are handed on so many at a time: a bomb of tiny items makes a hundred times as much of them.
 const PLAIN_STEP: usize = 128 << 10;
 
-/// So many bytes of a watch are taken together, if they are there.
-const TOGETHER: usize = 256 << 10;
+/// So many bytes of a watch are taken together, if they are there. With more, a streaming list needs more memory.
+const TOGETHER: usize = 32 << 10;
 
 /// A client that shows every answer of the server: kube's stock client without its own retries.
 ///

@@ -89,6 +89,8 @@ fn a_subscriber_of_one_namespace_gets_its_bookmarks() {
     replace(&mut zz, vec![]);
     zz.bookmark(&version("5"));
     assert_eq!(told(&mut all), "synced bookmark@5", "of all it is the lowest");
+    zz.bookmark(&version("12"));
+    assert_eq!(told(&mut all), "bookmark@9", "whichever namespace has it");
 }
 
 /// Symptom: `is_synced` of the cache became false again, and that of a subscription did not. Cause: it was asked anew

@@ -396,6 +396,23 @@ fn a_nesting_bomb_is_too_deep() {
     assert!(list(deep).1.is_ok());
 }
 
+/// Of the levels that may be open, the last one may be: whatever stands in it, and though nothing does.
+#[test]
+fn the_limit_of_depth_is_the_same_for_everything() {
+    for value in ["{}", "[]", "{ }", r#"{"b":1}"#, "[1]"] {
+        // The list, its items, the object, its spec, and the value.
+        let body = format!(r#"{{"items":[{{"metadata":{{"name":"x"}},"spec":{{"a":{value}}}}}]}}"#);
+        every_cut(body.as_bytes(), |chunks| {
+            let with = |levels| {
+                list_chunks(chunks.iter().copied(), None, Limits::default().depth_max(levels)).1.map(drop)
+            };
+            assert_eq!(with(5), Ok(()), "{value}");
+            let offset = body.find(value).unwrap() as u64;
+            assert_eq!(with(4), Err(WireError::TooDeep { offset, limit: 4 }), "{value}");
+        });
+    }
+}
+
 #[test]
 fn a_spent_cutter_stays_spent() {
     let mut cutter = ListCutter::<()>::new(None, Limits::default());

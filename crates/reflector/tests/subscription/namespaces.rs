@@ -195,9 +195,11 @@ fn a_namespace_that_is_removed_is_told_of_to_those_who_have_heard_of_it() {
     replace(&mut ns, five());
     replace(&mut zz, vec![other("z", 7)]);
     assert_eq!(heard.next().now_or_never().flatten().as_ref().map(line).as_deref(), Some("=o1@1"));
+    apply(&mut ns, vec![add("o1", 20)]);
+    apply(&mut zz, vec![other("z", 21)]);
     writers.remove("ns");
-    assert_eq!(told(&mut unheard), "=z@7 synced");
-    let all = "=o2@2 =o3@3 =o4@4 =o5@5 =z@7 synced -o1@1? -o2@2? -o3@3? -o4@4? -o5@5?";
+    assert_eq!(told(&mut unheard), "=z@7 synced z@7>z@21");
+    let all = "=o2@2 =o3@3 =o4@4 =o5@5 =z@7 synced -o1@20? z@7>z@21 -o2@2? -o3@3? -o4@4? -o5@5?";
     assert_eq!(told(&mut heard), all);
 }
 

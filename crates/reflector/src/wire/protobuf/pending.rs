@@ -57,3 +57,25 @@ impl Pending {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Waits for so many bytes, and uses all but ten of them.
+    fn room_after(bytes: usize) -> usize {
+        let mut pending = Pending::default();
+        for part in vec![0; bytes].chunks(bytes / 4) {
+            let use_up = |all: &[u8], _| Ok::<_, ()>(if all.len() == bytes { bytes - 10 } else { 0 });
+            pending.push(part, use_up).unwrap();
+        }
+        assert_eq!((pending.len(), pending.offset()), (10, bytes as u64 - 10));
+        pending.bytes.capacity()
+    }
+
+    #[test]
+    fn the_room_of_one_huge_object_is_given_back_and_that_of_others_is_kept() {
+        assert!(room_after(4 << 20) < 1000);
+        assert!(room_after(1 << 19) >= 1 << 19);
+    }
+}

@@ -1,7 +1,7 @@
 //! A.4: WATCH, its ends and errors.
 
-use super::rig::{Rig, lists, secs};
-use crate::protocol::{Class, EventKind, Options, Phase};
+use super::rig::{Rig, lists, rv, secs};
+use crate::protocol::{Class, Counts, EventKind, Options, Phase};
 
 const RELIST: &str = "close second; report watch expired; begin expired list; list rv=10 match=NotOlderThan";
 
@@ -217,4 +217,27 @@ fn nothing_comes_after_the_end() {
     rig.machine.handle_invalid(rig.now);
     assert_eq!(format!("{:?}", rig.machine), before);
     assert!(matches!(rig.status().phase, Phase::Waiting { .. }));
+}
+
+/// Every request and everything that came is counted once, checks and second watches among them.
+#[test]
+fn what_was_asked_and_what_came_is_counted() {
+    let mut rig = Rig::start(lists());
+    rig.page("10", "next").page("10", "").open();
+    rig.modified("12").modified("11").bookmark("13").bookmark("14").take();
+    rig.advance(90.0).checked(Ok(rv("15"))).reopened().modified("15");
+    rig.advance(2.0).ended().advance(2.0).error("410").unusable().take();
+    rig.page("20", "");
+    let expected = Counts {
+        lists: 4,
+        watches: 4,
+        events: 3,
+        bookmarks: 2,
+        syncs: 2,
+        relists: 1,
+        errors: 1,
+        regressions: 1,
+        invalid: 1,
+    };
+    assert_eq!(rig.status().counts, expected);
 }

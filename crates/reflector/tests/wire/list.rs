@@ -380,6 +380,21 @@ fn limits_say_what_was_too_large() {
     assert!(list_chunks([body.as_bytes()], None, Limits::default().envelope_bytes_max(100)).1.is_ok());
 }
 
+/// The whole list counts, in however many chunks it comes.
+#[test]
+fn a_list_may_be_as_long_as_its_limit() {
+    let length = PODS.len();
+    every_cut(PODS.as_bytes(), |chunks| {
+        let with = |bytes| {
+            let limits = Limits::default().list_bytes_max(bytes);
+            list_chunks(chunks.iter().copied(), None, limits).1.map(drop)
+        };
+        assert_eq!(with(length), Ok(()));
+        let (what, name, limit) = ("the list", "list_bytes_max", length - 1);
+        assert_eq!(with(limit), Err(WireError::TooLarge { offset: 0, what, name, limit }));
+    });
+}
+
 #[test]
 fn a_nesting_bomb_is_too_deep() {
     let bomb = format!(r#"{{"items":[{{"metadata":{{"name":"x"}},"spec":{}"#, "[".repeat(1 << 20));

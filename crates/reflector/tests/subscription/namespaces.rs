@@ -99,6 +99,8 @@ fn a_subscriber_of_one_namespace_gets_its_bookmarks() {
 fn a_namespace_that_joins_later_does_not_undo_the_sync() {
     let (cache, writers, mut ns, mut zz) = two();
     replace(&mut ns, vec![]);
+    let half = cache.snapshot();
+    assert!(half.is_empty() && half.is_synced_in("ns") && !half.is_synced());
     replace(&mut zz, vec![]);
     let mut all = cache.subscribe();
     assert_eq!(told(&mut all), "synced");

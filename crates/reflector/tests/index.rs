@@ -186,6 +186,40 @@ fn indexes_may_come_late_and_go() {
     assert_eq!(cache.by(&by_node, "n1").err(), Some(UnknownIndex), "removed");
 }
 
+/// Decoding is what an index costs: what is there when it comes is asked once.
+#[test]
+fn an_index_that_comes_late_asks_each_object_once() {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+    let (cache, mut writer) = Cache::<Pod>::new();
+    upsert(&mut writer, (0..20).map(|i| pod(&format!("p{i}"), 1, "{}")).collect::<Vec<_>>());
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let index =
+        cache.index_by(IndexBy::handle(move |_: &Object<Pod>| Ok([count.fetch_add(1, Ordering::Relaxed)])));
+    assert_eq!(cache.snapshot().values(&index).unwrap().count(), 20);
+    assert_eq!(asked.load(Ordering::Relaxed), 20);
+}
+
+/// A value is found by what it is, and not by its hash alone.
+#[test]
+fn values_that_hash_alike_are_told_apart() {
+    #[derive(Clone, PartialEq, Eq)]
+    struct Alike(String);
+    impl std::hash::Hash for Alike {
+        fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
+    }
+    let (cache, mut writer) = Cache::<Pod>::new();
+    let index = cache.index_by(IndexBy::handle(|o: &Object<Pod>| Ok([Alike(o.name().to_owned())])));
+    upsert(&mut writer, [pod("a", 1, "{}"), pod("b", 1, "{}")]);
+    for name in ["a", "b"] {
+        assert_eq!(names(&cache.by(&index, &Alike(name.to_owned())).unwrap()), name);
+    }
+    assert_eq!(names(&cache.by(&index, &Alike("c".to_owned())).unwrap()), "");
+}
+
 #[test]
 fn metadata_is_indexed_without_decoding() {
     let (cache, mut writer) = Cache::new();

@@ -77,6 +77,8 @@ async fn a_large_collection_is_packed_and_reads_as_it_came() {
     assert_eq!(memory.objects, OBJECTS);
     assert!(memory.bodies * 10 < memory.unpacked, "{memory:?}");
     assert!(memory.dictionaries > 0 && memory.dictionaries < 300_000, "{memory:?}");
+    let objects_alone: usize = letters.cache().list().iter().map(Object::memory).sum();
+    assert_eq!(memory.total(), objects_alone + memory.dictionaries, "each dictionary once");
     for (kept, came) in letters.cache().list().iter().zip(&objects) {
         assert_eq!(kept.key(), came.key());
         assert_eq!((kept.json().unwrap(), kept.get().unwrap()), (came.json().unwrap(), came.get().unwrap()));

@@ -335,6 +335,21 @@ mod tests {
         assert_eq!(Failure::deadline("slow").class(), Class::Silent);
     }
 
+    /// What a server refused is told with its code, in the words of the server; what is our own needs none.
+    #[test]
+    fn a_failure_in_one_line() {
+        let refused =
+            |code, reason: &str, message: &str| Failure::refused(code, reason, message, [], None).to_string();
+        assert_eq!(refused(410, "Expired", "too old"), "410 Expired: too old");
+        assert_eq!(refused(502, "", "bad gateway"), "502: bad gateway");
+        assert_eq!(
+            refused(504, "", "Too large resource version: 9"),
+            "504 Timeout: Too large resource version: 9"
+        );
+        assert_eq!(Failure::transport("reset").to_string(), "reset");
+        assert_eq!(Failure::deadline("no answer").to_string(), "no answer");
+    }
+
     #[test]
     fn the_message_keeps_every_cause_once() {
         #[derive(Debug, thiserror::Error)]

@@ -133,3 +133,18 @@ impl Default for Options {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a person may mean is left as it is; what means "never" is far enough, and times can still be added up.
+    #[test]
+    fn only_never_is_cut_short() {
+        let years = |years: u64| Duration::from_secs(years * 365 * 86_400);
+        let polled =
+            |interval| Options { poll_interval: interval, ..Options::default() }.bounded().poll_interval;
+        assert_eq!(polled(years(99)), years(99));
+        assert_eq!(polled(Duration::MAX), years(100));
+    }
+}

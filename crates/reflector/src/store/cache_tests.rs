@@ -184,6 +184,22 @@ fn a_replacement_tells_deletions_first_and_then_the_rest_in_order() {
     assert_eq!(rig.content(), "a@1 b@7 d@4 e@9");
 }
 
+/// One under the name of another is a deletion and an addition.
+#[test]
+fn a_replacement_counts_what_it_touched() {
+    let mut rig = Rig::new();
+    let mut replace = |objects: &[(&str, &str, &str)]| {
+        rig.begin();
+        rig.stage(objects);
+        rig.writer.commit_with(None, &mut |_| {}).unwrap()
+    };
+    let (a, b) = (("a", "1", "1"), ("b", "2", "1"));
+    let first = [a, b, ("c", "3", "1"), ("d", "4", "1"), ("e", "5", "1"), ("f", "6", "1"), ("g", "7", "1")];
+    assert_eq!(replace(&first), Replaced { added: 7, ..Replaced::default() });
+    let second = [a, b, ("c", "3", "2"), ("d", "4", "2"), ("g", "8", "2"), ("h", "9", "2"), ("i", "10", "2")];
+    assert_eq!(replace(&second), Replaced { added: 3, updated: 2, deleted: 3, unchanged: 2 });
+}
+
 /// B1: kubert's index keeps what was deleted between an interrupted relist and the next complete one.
 #[test]
 fn b1_nothing_of_an_interrupted_list_stays() {

@@ -70,6 +70,15 @@ mod tests {
     }
 
     #[test]
+    fn a_deletion_is_forgotten_when_so_many_have_followed_and_not_before() {
+        let mut graves = Graves::default();
+        (1..=GRAVES_MAX as u64).for_each(|i| graves.bury(meta(&format!("o{i}"), 10)));
+        assert!(graves.holds(&meta("o1", 9)));
+        graves.bury(meta("another", 10));
+        assert!(!graves.holds(&meta("o1", 9)) && graves.holds(&meta("o2", 9)));
+    }
+
+    #[test]
     fn memory_is_bounded_and_the_latest_are_kept() {
         let mut graves = Graves::default();
         for i in 0..5000 {

@@ -70,3 +70,20 @@ impl<K> Cache<K> {
         self.snapshot().memory()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Cache, Change, Object, Store};
+
+    /// What the objects say of themselves, and nothing twice.
+    #[test]
+    fn headers_and_bodies_are_all_that_objects_take() {
+        let (cache, mut writer) = Cache::<serde_json::Value>::new();
+        let make = |i: usize| Object::from_json(format!(r#"{{"metadata":{{"name":"o{i}"}}}}"#)).unwrap();
+        writer.apply((8..12).map(|i| Change::Upsert(make(i))).collect(), None).unwrap();
+        let memory = cache.memory();
+        let bodies: usize = cache.list().iter().map(|object| object.json().unwrap().len()).sum();
+        assert_eq!((memory.objects, memory.bodies, memory.unpacked), (4, bodies, bodies));
+        assert_eq!(memory.total(), cache.list().iter().map(Object::memory).sum::<usize>());
+    }
+}

@@ -89,6 +89,8 @@ fn a_subscriber_of_one_namespace_gets_its_bookmarks() {
     replace(&mut zz, vec![]);
     zz.bookmark(&version("5"));
     assert_eq!(told(&mut all), "synced bookmark@5", "of all it is the lowest");
+    zz.bookmark(&version("12"));
+    assert_eq!(told(&mut all), "bookmark@9", "whichever namespace has it");
 }
 
 /// Symptom: `is_synced` of the cache became false again, and that of a subscription did not. Cause: it was asked anew
@@ -97,6 +99,8 @@ fn a_subscriber_of_one_namespace_gets_its_bookmarks() {
 fn a_namespace_that_joins_later_does_not_undo_the_sync() {
     let (cache, writers, mut ns, mut zz) = two();
     replace(&mut ns, vec![]);
+    let half = cache.snapshot();
+    assert!(half.is_empty() && half.is_synced_in("ns") && !half.is_synced());
     replace(&mut zz, vec![]);
     let mut all = cache.subscribe();
     assert_eq!(told(&mut all), "synced");
@@ -182,6 +186,37 @@ fn a_namespace_that_comes_back_is_told_after_its_end() {
     replace(&mut ns, vec![add("a", 5), add("b", 6)]);
     assert_eq!(told(&mut all), "-a@1? +a@5 +b@6");
     assert_eq!(told(&mut late), "=a@1 synced -a@1? +a@5 +b@6");
+}
+
+/// Of a namespace that comes and goes, who has heard nothing hears nothing: such namespaces would pile up. Who has begun to
+/// hear of it hears all, and its end. Other namespaces are not touched.
+#[test]
+fn a_namespace_that_is_removed_is_told_of_to_those_who_have_heard_of_it() {
+    let (cache, writers, mut ns, mut zz) = two();
+    let (mut unheard, mut heard) = (cache.subscribe(), cache.subscribe());
+    replace(&mut ns, five());
+    replace(&mut zz, vec![other("z", 7)]);
+    assert_eq!(heard.next().now_or_never().flatten().as_ref().map(line).as_deref(), Some("=o1@1"));
+    apply(&mut ns, vec![add("o1", 20)]);
+    apply(&mut zz, vec![other("z", 21)]);
+    writers.remove("ns");
+    assert_eq!(told(&mut unheard), "=z@7 synced z@7>z@21");
+    let all = "=o2@2 =o3@3 =o4@4 =o5@5 =z@7 synced -o1@20? z@7>z@21 -o2@2? -o3@3? -o4@4? -o5@5?";
+    assert_eq!(told(&mut heard), all);
+}
+
+/// What a resync is still to tell of a namespace that is taken out meanwhile is not there any more; the rest is.
+#[test]
+fn a_resync_tells_nothing_of_a_namespace_that_is_gone() {
+    let (cache, writers, mut ns, mut zz) = two();
+    replace(&mut ns, five());
+    replace(&mut zz, vec![other("z", 7)]);
+    let mut all = cache.subscribe();
+    told(&mut all);
+    all.resync();
+    assert_eq!(all.next().now_or_never().flatten().as_ref().map(line).as_deref(), Some("~o1@1"));
+    writers.remove("ns");
+    assert_eq!(told(&mut all), "-o1@1? -o2@2? -o3@3? -o4@4? -o5@5? ~z@7");
 }
 
 /// Counting objects takes no walk, so the count is kept: it must stay right.

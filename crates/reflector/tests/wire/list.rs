@@ -380,6 +380,21 @@ fn limits_say_what_was_too_large() {
     assert!(list_chunks([body.as_bytes()], None, Limits::default().envelope_bytes_max(100)).1.is_ok());
 }
 
+/// The whole list counts, in however many chunks it comes.
+#[test]
+fn a_list_may_be_as_long_as_its_limit() {
+    let length = PODS.len();
+    every_cut(PODS.as_bytes(), |chunks| {
+        let with = |bytes| {
+            let limits = Limits::default().list_bytes_max(bytes);
+            list_chunks(chunks.iter().copied(), None, limits).1.map(drop)
+        };
+        assert_eq!(with(length), Ok(()));
+        let (what, name, limit) = ("the list", "list_bytes_max", length - 1);
+        assert_eq!(with(limit), Err(WireError::TooLarge { offset: 0, what, name, limit }));
+    });
+}
+
 #[test]
 fn a_nesting_bomb_is_too_deep() {
     let bomb = format!(r#"{{"items":[{{"metadata":{{"name":"x"}},"spec":{}"#, "[".repeat(1 << 20));
@@ -394,6 +409,23 @@ fn a_nesting_bomb_is_too_deep() {
         "]".repeat(900)
     );
     assert!(list(deep).1.is_ok());
+}
+
+/// Of the levels that may be open, the last one may be: whatever stands in it, and though nothing does.
+#[test]
+fn the_limit_of_depth_is_the_same_for_everything() {
+    for value in ["{}", "[]", "{ }", r#"{"b":1}"#, "[1]"] {
+        // The list, its items, the object, its spec, and the value.
+        let body = format!(r#"{{"items":[{{"metadata":{{"name":"x"}},"spec":{{"a":{value}}}}}]}}"#);
+        every_cut(body.as_bytes(), |chunks| {
+            let with = |levels| {
+                list_chunks(chunks.iter().copied(), None, Limits::default().depth_max(levels)).1.map(drop)
+            };
+            assert_eq!(with(5), Ok(()), "{value}");
+            let offset = body.find(value).unwrap() as u64;
+            assert_eq!(with(4), Err(WireError::TooDeep { offset, limit: 4 }), "{value}");
+        });
+    }
 }
 
 #[test]

@@ -143,3 +143,78 @@ fn absurdly_long_bodies_are_cut() {
     );
     assert_eq!(message("{".repeat(1 << 20).as_bytes()).chars().count(), 1024);
 }
+
+#[test]
+fn a_message_is_cut_at_its_limit_and_not_before() {
+    for (text, expected) in [
+        ("x".repeat(1024), "x".repeat(1024)),
+        ("x".repeat(1025), "x".repeat(1023) + "…"),
+        // A gap is a character, where something follows it.
+        ("x".repeat(1022) + " \n y", "x".repeat(1022) + " y"),
+        ("x".repeat(1023) + " y", "x".repeat(1022) + "…"),
+        ("x".repeat(1024) + " \n", "x".repeat(1024)),
+    ] {
+        assert_eq!(message(text.as_bytes()), expected);
+    }
+}
+
+/// Of a body, the first MiB is looked at, and all of it.
+#[test]
+fn what_lies_beyond_the_first_mebibyte_is_not_looked_at() {
+    for (beyond, reason) in [(0, "Late"), (1, "")] {
+        let (head, tail) = (r#"{"kind":"Status","pad":""#, r#"","reason":"Late""#);
+        let pad = "x".repeat((1 << 20) - head.len() - tail.len() + beyond);
+        assert_eq!(json(500, &format!("{head}{pad}{tail}}}")).reason, reason, "{beyond}");
+    }
+}
+
+/// Whoever sends a code and nothing else has said something.
+#[test]
+fn codes_have_names() {
+    for (code, name) in [
+        (400, "Bad Request"),
+        (401, "Unauthorized"),
+        (403, "Forbidden"),
+        (404, "Not Found"),
+        (405, "Method Not Allowed"),
+        (406, "Not Acceptable"),
+        (409, "Conflict"),
+        (410, "Gone"),
+        (415, "Unsupported Media Type"),
+        (422, "Unprocessable Content"),
+        (429, "Too Many Requests"),
+        (500, "Internal Server Error"),
+        (502, "Bad Gateway"),
+        (503, "Service Unavailable"),
+        (504, "Gateway Timeout"),
+        (418, "an error"),
+    ] {
+        assert_eq!(Status::from_body(code, None, b"").message, format!("{name} with an empty body"));
+    }
+}
+
+/// `410 Expired: …`, less what is not there.
+#[test]
+fn a_status_in_one_line() {
+    let line = |code, reason: &str| {
+        json(code, &format!(r#"{{"kind":"Status","reason":"{reason}","message":"m"}}"#)).to_string()
+    };
+    assert_eq!([line(410, "Expired"), line(410, "")], ["410 Expired: m", "410: m"]);
+    assert_eq!([line(0, "Expired"), line(0, "")], ["Expired: m", "m"]);
+}
+
+/// A validation error may have thousands of causes; each says where it lies.
+#[test]
+fn causes_are_kept_whole_and_their_number_is_bounded() {
+    let cause = r#"{"reason":"FieldValueInvalid","message":" must be\nless ","field":"spec.replicas"}"#;
+    let with = |count: usize| {
+        let causes = vec![cause; count].join(",");
+        json(422, &format!(r#"{{"kind":"Status","details":{{"causes":[{causes}]}}}}"#)).details.causes
+    };
+    assert_eq!([with(64).len(), with(65).len()], [64, 64]);
+    let first = &with(1)[0];
+    assert_eq!(
+        [&*first.reason, &*first.message, &*first.field],
+        ["FieldValueInvalid", "must be less", "spec.replicas"]
+    );
+}

@@ -250,3 +250,14 @@ fn limits_say_what_was_too_large() {
     let bomb = format!(r#"{{"type":"ADDED","object":{}"#, r#"{"a":"#.repeat(20_000));
     assert!(matches!(watch(bomb).1, Err(WireError::TooDeep { limit: 10_000, .. })));
 }
+
+/// Where nothing can be said of an object, its event can be found by its place.
+#[test]
+fn an_event_without_an_object_is_told_with_its_place() {
+    let first = r#"{"type":"SOMETHING","object":{}}"#;
+    for second in [r#"{"type":"DELETED"}"#, r#"{"type":7}"#] {
+        let events = events(&format!("{first}\n{second}"));
+        let [_, WatchEvent::Invalid(invalid)] = &events[..] else { panic!("{second}: {events:?}") };
+        assert_eq!((invalid.offset as usize, invalid.bytes), (first.len() + 1, 0), "{second}");
+    }
+}

@@ -3,6 +3,7 @@
 mod absent;
 mod backoff;
 mod classification;
+mod contact;
 mod fallback;
 mod first_sync;
 mod list;

@@ -230,3 +230,24 @@ impl<K> Pending<K> {
         steps
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn room_after(keys: usize) -> usize {
+        let mut line = Line::new(true, ShortLived::Cancel);
+        for i in 0..keys {
+            let json = format!(r#"{{"metadata":{{"name":"o{i}"}}}}"#);
+            line.push(&Step::Added(Object::<()>::from_json(json).unwrap()));
+        }
+        while line.pop().is_some() {}
+        line.tickets.capacity()
+    }
+
+    #[test]
+    fn a_spike_is_not_remembered_for_ever_and_the_usual_is() {
+        assert_eq!(room_after(5000), 0);
+        assert!(room_after(100) > 0);
+    }
+}

@@ -104,3 +104,24 @@ impl Capture {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn room_after(bytes: usize) -> usize {
+        let bound = Bound { what: "", name: "", limit: usize::MAX, used: 0 };
+        let (mut capture, body) = (Capture::default(), vec![0; bytes]);
+        capture.begin(0);
+        capture.chunk_ends(Chunk { bytes: &body, base: 0 }, bound).unwrap();
+        let last = Chunk { bytes: &body[..1], base: bytes as u64 };
+        assert_eq!(capture.finish(bytes as u64 + 1, last, bound, |all, _| all.len()), Ok(bytes + 1));
+        capture.earlier.capacity()
+    }
+
+    #[test]
+    fn the_room_of_one_huge_object_is_given_back_and_that_of_others_is_kept() {
+        assert_eq!(room_after(1 << 19), 0);
+        assert!(room_after(1 << 16) >= 1 << 16);
+    }
+}

@@ -57,3 +57,26 @@ impl Pending {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Waits for so many bytes, and leaves so many of them.
+    fn room_after(bytes: usize, left: usize) -> usize {
+        let mut pending = Pending::default();
+        for part in vec![0; bytes].chunks(bytes / 4) {
+            let use_up = |all: &[u8], _| Ok::<_, ()>(if all.len() == bytes { bytes - left } else { 0 });
+            pending.push(part, use_up).unwrap();
+        }
+        assert_eq!((pending.len(), pending.offset()), (left, (bytes - left) as u64));
+        pending.bytes.capacity()
+    }
+
+    #[test]
+    fn the_room_of_one_huge_object_is_given_back_and_that_of_others_is_kept() {
+        assert!(room_after(4 << 20, 10) < 1000);
+        assert!(room_after(4 << 20, 2 << 20) >= 4 << 20, "it is needed");
+        assert!(room_after(1 << 19, 10) >= 1 << 19);
+    }
+}

@@ -289,6 +289,19 @@ fn tokens_in_a_circle() {
     rig.page("10", "").expect("commit 10; watch rv=10");
 }
 
+/// Nor is one believed that always has another page.
+#[test]
+fn a_list_without_an_end() {
+    let mut rig = Rig::start(lists());
+    for page in 1..=100_000 {
+        rig.page("10", &page.to_string());
+        assert_eq!(rig.status().counts.errors, 0, "page {page}");
+        rig.machine.poll_order();
+    }
+    rig.take();
+    rig.page("10", "another").expect("report list malformed; begin first list; list limit=500");
+}
+
 /// The store could not commit the first list: nothing is in sync, and nothing is claimed to be.
 #[test]
 fn a_first_commit_that_fails() {

@@ -182,6 +182,12 @@ impl Rig {
         self
     }
 
+    /// An object without usable metadata.
+    pub(super) fn unusable(&mut self) -> &mut Self {
+        self.machine.handle_invalid(self.now);
+        self
+    }
+
     pub(super) fn event(&mut self, kind: EventKind, version: &str) -> Disposition {
         self.machine.handle_event(self.now, kind, rv(version).as_ref())
     }

@@ -1,7 +1,7 @@
 //! A.4: WATCH, its ends and errors.
 
-use super::rig::{Rig, lists, secs};
-use crate::protocol::{Class, EventKind, Options, Phase};
+use super::rig::{Rig, lists, rv, secs};
+use crate::protocol::{Class, Counts, EventKind, Options, Phase};
 
 const RELIST: &str = "close second; report watch expired; begin expired list; list rv=10 match=NotOlderThan";
 
@@ -140,24 +140,30 @@ fn internal_errors_have_a_budget() {
     // Off.
     let off = Options { internal_error_budget: secs(0.0), ..lists() };
     Rig::synced(off, "10").error("500 InternalError").expect(relist);
-    // Thirty seconds, and then a relist, and then a new budget.
-    let mut rig = Rig::synced(lists(), "10");
-    let mut retries = 0;
-    loop {
-        rig.error("500");
-        let orders = rig.take();
-        if orders != retry {
-            assert_eq!(orders, "close second; abandon; report watch internal");
-            break;
+    // Thirty seconds, and then a relist, and then a new budget. An event in between is no quiet minute.
+    for event in [false, true] {
+        let mut rig = Rig::synced(lists(), "10");
+        let mut retries = 0;
+        loop {
+            rig.error("500");
+            let orders = rig.take();
+            if orders != retry {
+                assert_eq!(orders, "close second; abandon; report watch internal");
+                break;
+            }
+            retries += 1;
+            assert!(retries <= 6, "at {:?}", rig.now);
+            rig.expect_wait(0.8, 60.0).expect("watch rv=10");
+            rig.open();
+            if event {
+                rig.modified("10");
+            }
         }
-        retries += 1;
-        rig.expect_wait(0.8, 60.0).expect("watch rv=10");
-        rig.open();
+        assert!(retries >= 3 && rig.now > secs(30.0), "{retries} until {:?}", rig.now);
+        rig.expect_wait(6.4, 60.0).expect("begin stream_error list; list rv=10 match=NotOlderThan");
+        rig.page("10", "").open().take();
+        rig.error("500").expect(retry);
     }
-    assert!((3..=6).contains(&retries) && rig.now > secs(30.0), "{retries} until {:?}", rig.now);
-    rig.expect_wait(6.4, 60.0).expect("begin stream_error list; list rv=10 match=NotOlderThan");
-    rig.page("10", "").open().take();
-    rig.error("500").expect(retry);
     // A quiet minute begins a new window.
     let mut rig = Rig::synced(lists(), "10");
     for _ in 0..5 {
@@ -217,4 +223,27 @@ fn nothing_comes_after_the_end() {
     rig.machine.handle_invalid(rig.now);
     assert_eq!(format!("{:?}", rig.machine), before);
     assert!(matches!(rig.status().phase, Phase::Waiting { .. }));
+}
+
+/// Every request and everything that came is counted once, checks and second watches among them.
+#[test]
+fn what_was_asked_and_what_came_is_counted() {
+    let mut rig = Rig::start(lists());
+    rig.page("10", "next").page("10", "").open();
+    rig.modified("12").modified("11").bookmark("13").bookmark("14").take();
+    rig.advance(90.0).checked(Ok(rv("15"))).reopened().modified("15");
+    rig.advance(2.0).ended().advance(2.0).error("410").unusable().take();
+    rig.page("20", "");
+    let expected = Counts {
+        lists: 4,
+        watches: 4,
+        events: 3,
+        bookmarks: 2,
+        syncs: 2,
+        relists: 1,
+        errors: 1,
+        regressions: 1,
+        invalid: 1,
+    };
+    assert_eq!(rig.status().counts, expected);
 }
